@@ -61,6 +61,11 @@ export function addBytes(writer: ReplyWriter, type: number, source: Uint8Array):
   if (beginField(writer, type, source.length)) writer.bytes.set(source, writer.at - source.length)
 }
 
+/** Adds a field whose bytes the caller writes. @returns where, -1 when it does not fit */
+export function addRoom(writer: ReplyWriter, type: number, length: number): number {
+  return beginField(writer, type, length) ? writer.at - length : -1
+}
+
 export function addText(writer: ReplyWriter, text: string): void {
   addBytes(writer, 1, encoder.encode(text))
 }

@@ -31,15 +31,21 @@ export const MIN_TOTAL = 64
 export const MAX_TOTAL = 72
 /** For each number of nights, u32: total times it is in the order of prices per night, without division. */
 export const FACTORS = 80
+/** 1: the search is of one property. The kernel looks the planes of its tables up, instead of reading PLANES. */
+export const IS_ONE = 112
+export const TABLE = 116
+export const FIRST_DAY = 120
+/** Nights from the first arrival on whose packages are visible: FROM_NIGHT « 16 | the night behind the last one. */
+export const VISIBLE = 124
 /** 1 for each arrival day that is searched, u8. */
-export const ALLOWED = 112
+export const ALLOWED = 128
 /** Address of the words of each night; 0 for a night without packages, or of no stay. */
-export const PLANES = 480
+export const PLANES = 496
 
 // State of 512 rows, cleared by the kernel.
 const ROWS = 512
 /** Nights in a row that fit, u32. */
-export const RUNS = 2112
+export const RUNS = 2128
 /** Prices of the last NIGHTS nights together, u64. */
 export const SUMS = RUNS + ROWS * 4
 /** Prices of the last MOST_NIGHTS nights, u32: a line of rows for each night. 0 where a night does not fit. */
@@ -50,11 +56,14 @@ export const BEST = RING + 36 * RING_LINE
 export const CODES = BEST + ROWS * 8
 export const BLOCK_BYTES = CODES + ROWS * 8
 
-/** Of an arrival day, as in a reply: u64 lowest total, u32 number of rows, 16 bytes id of the cheapest. */
+/** Of an arrival day, as in a reply: u64 lowest total, u32 number of rows, 16 bytes id of the cheapest; then u32 day. */
 export const DAY_BYTES = 32
 export const DAY_COUNT = 8
 export const DAY_ID = 12
-export const DAY_FIELDS_BYTES = 28
+/** 0 for a day that no stay may begin on. */
+export const DAY_NUMBER = 28
+/** Of a day in a reply: u16 day, u8 whether a stay was found, the fields of the day. */
+export const DAY_RECORD_BYTES = 31
 /** Greatest i64: no stay yet. */
 export const DAY_EMPTY_HIGH = 0x7fffffff
 

@@ -17,10 +17,22 @@ export type CalendarQuery = {
   mostNights: number
   /** Weekdays of arrival: bit 0 is Monday. */
   weekdays: number
+  /** 1 for each day from the first one on that stays may begin on, and how many there are. */
+  readonly isArrival: Uint8Array
+  arrivalDays: number
+  /** 1 for each night from the first arrival on that some stay may have, and how many there are. */
+  readonly isRead: Uint8Array
+  nightsRead: number
 }
 
 export function createCalendarQuery(): CalendarQuery {
-  return { form: 'none', first: 0, arrivals: 0, nights: 0, mostNights: 0, weekdays: EVERY_DAY }
+  const { calendarDaysMax, stayNightsMax, flexibleNightsMax } = LIMITS
+  return {
+    ...{ form: 'none', first: 0, arrivals: 0, nights: 0, mostNights: 0, weekdays: EVERY_DAY },
+    ...{ arrivalDays: 0, nightsRead: 0 },
+    isArrival: new Uint8Array(calendarDaysMax),
+    isRead: new Uint8Array(calendarDaysMax + stayNightsMax + flexibleNightsMax),
+  }
 }
 
 const EVERY_DAY = 0x7f
@@ -82,6 +94,24 @@ export function checkCalendar(calendar: CalendarQuery, values: Values, daysMax: 
   if (calendar.weekdays < 1 || calendar.weekdays > EVERY_DAY) {
     refuse(values, `weekdays must be 1 to ${EVERY_DAY}, got ${calendar.weekdays}`)
   }
+  if (values.fault === '') markDays(calendar)
+}
+
+function markDays(calendar: CalendarQuery): void {
+  const { first, arrivals, mostNights, weekdays, isArrival, isRead } = calendar
+  calendar.arrivalDays = 0
+  calendar.nightsRead = 0
+  let left = 0
+  let weekday = (first + WEEKDAY_OF_DAY_0) % 7
+  for (let day = 0; day < arrivals + mostNights - 1; day++) {
+    const isStart = day < arrivals && ((weekdays >>> weekday) & 1) === 1
+    if (isStart) left = mostNights
+    if (day < arrivals) isArrival[day] = isStart ? 1 : 0
+    isRead[day] = left > 0 ? 1 : 0
+    if (isStart) calendar.arrivalDays++
+    if (left-- > 0) calendar.nightsRead++
+    weekday = weekday === 6 ? 0 : weekday + 1
+  }
 }
 
 function readArrival(values: Values, field: number, name: string): number {
@@ -92,18 +122,6 @@ function readArrival(values: Values, field: number, name: string): number {
     refuse(values, `${name} must be YYYY-MM-DD from ${formatDay(values.today)} to ${formatDay(values.lastDay)}${got}`)
   }
   return day
-}
-
-/** Whether stays may begin on this day, counted from the first arrival. */
-export function isArrival({ first, arrivals, weekdays }: CalendarQuery, day: number): boolean {
-  return day >= 0 && day < arrivals && ((weekdays >>> ((first + day + WEEKDAY_OF_DAY_0) % 7)) & 1) === 1
-}
-
-/** Number of arrival days. */
-export function arrivalCount(calendar: CalendarQuery): number {
-  let count = 0
-  for (let day = 0; day < calendar.arrivals; day++) if (isArrival(calendar, day)) count++
-  return count
 }
 
 /**

@@ -2,13 +2,18 @@
 // (docs/design/search.md#calendars). Walks the nights: each word is loaded once for all arrivals.
 
 import {
-  ALLOWED, ARRIVALS, BEST, BY_DAY, CODES, DAY_BYTES, DAY_COUNT, DAY_ID, DAYS, FACTORS, FEATURES, FITS_BITS,
-  FITS_BITS_BYTES, FITS_PLACES, INVERTED_MAX, INVERTED_MIN, IS_BOUNDED, MAX_TOTAL, MIN_TOTAL, MOST_NIGHTS, NIGHTS, OUT,
-  PLANES, RING, RING_LINE, ROOMS_LEFT, ROW_IDS, ROW_PROPERTIES, RUNS, SPAN, STAY_BYTES, STAY_CODE, STAY_PLACE, STAY_ROW,
-  SUMS, TOUCHED, WITH_FITS,
+  ALLOWED, ARRIVALS, BEST, BY_DAY, CODES, DAY_BYTES, DAY_COUNT, DAY_ID,
+  DAY_NUMBER, DAY_RECORD_BYTES, DAYS, FACTORS, FEATURES, FITS_BITS,
+  FIRST_DAY, FITS_BITS_BYTES, FITS_PLACES, INVERTED_MAX, INVERTED_MIN, IS_BOUNDED, IS_ONE, MAX_TOTAL, MIN_TOTAL,
+  MOST_NIGHTS, NIGHTS, OUT, PLANES, RING, RING_LINE, ROOMS_LEFT, ROW_IDS, ROW_PROPERTIES, RUNS, SPAN, STAY_BYTES,
+  STAY_CODE, STAY_PLACE, STAY_ROW, SUMS, TABLE, TOUCHED, VISIBLE, WITH_FITS,
 } from './calendar-block.as'
 
+// Columns of a property, and the planes of a table (store/layout.ts).
 const PROPERTY_ROW: usize = 44
+const TABLE_DAYS: usize = 80
+const DAY_SLOTS: u32 = 384
+const PLANE_WORDS: usize = 16
 const NOTHING: i64 = 0x7fffffffffffffff
 /** Of so few rows all words are loaded first, so that they arrive from memory in parallel. */
 const TOUCHED_ROWS: u32 = 16
@@ -16,6 +21,10 @@ const TOUCHED_ROWS: u32 = 16
 /** @param list rows that pass all other filters, with room for three more */
 export function calendar(c: usize, list: usize, count: u32): void {
   if (count == 0) return
+  if (load<u32>(c, IS_ONE) != 0) {
+    for (let i: u32 = 0; i < count; i++) calendarOfRow(c, load<u32>(list + (usize(i) << 2)))
+    return
+  }
   const width = (count + 3) & ~3
   const last = load<u32>(list + (usize(count - 1) << 2))
   for (let i = count; i < width; i++) store<u32>(list + (usize(i) << 2), last)
@@ -49,6 +58,93 @@ export function calendar(c: usize, list: usize, count: u32): void {
   }
   if (withFits) writeFits(c, list, count)
   else if (!byDay) writeStays(c, list, count)
+}
+
+/** Stays of one property in one of its tables, by day of arrival: the day counts it once for all tables. */
+function calendarOfRow(c: usize, row: u32): void {
+  const leaves = usize(load<u32>(c, TABLE)) + TABLE_DAYS
+  const first = load<u32>(c, FIRST_DAY)
+  const visible = load<u32>(c, VISIBLE)
+  const from = visible >> 16
+  const end = min(visible & 0xffff, load<u32>(c, SPAN))
+  const nights = load<u32>(c, NIGHTS)
+  const arrivals = load<u32>(c, ARRIVALS)
+  const rooms = load<u32>(c, ROOMS_LEFT)
+  const features = load<u32>(c, FEATURES)
+  const least = load<u32>(c, INVERTED_MIN)
+  const most = load<u32>(c, INVERTED_MAX)
+  const minTotal = load<u64>(c, MIN_TOTAL)
+  const maxTotal = load<u64>(c, MAX_TOTAL)
+  const id = usize(load<u32>(c, ROW_IDS)) + (usize(row) << 4)
+  const idHigh = load<u64>(id)
+  const idLow = load<u64>(id, 8)
+  const days = usize(load<u32>(c, DAYS))
+  const prices = c + RING
+  let run: u32 = 0
+  let sum: u64 = 0
+  let slot = (first + from) % DAY_SLOTS
+  touchRow(c, leaves, slot, from, end, row)
+  for (let night = from; night < end; night++) {
+    const leaf = usize(load<u32>(leaves + (usize(slot >> 5) << 2)))
+    const plane = leaf == 0 ? 0 : usize(load<u32>(leaf + (usize(slot & 31) << 2)))
+    slot = slot + 1 == DAY_SLOTS ? 0 : slot + 1
+    const price = prices + (usize(night) << 2)
+    const word = plane == 0 || load<u32>(plane) != first + night ? 0 : load<u64>(plane + PLANE_WORDS + (usize(row) << 3))
+    const lo = u32(word)
+    const hi = u32(word >> 32)
+    if (hi < least || hi > most || (lo & 0xff) < rooms || (lo & features) != features) {
+      run = 0
+      sum = 0
+      continue
+    }
+    store<u32>(price, ~hi)
+    sum += u64(~hi)
+    if (++run > nights) sum -= u64(load<u32>(price - (usize(nights) << 2)))
+    if (run < nights) continue
+    const arrival = night + 1 - nights
+    if (arrival >= arrivals || load<u8>(c + ALLOWED + usize(arrival)) == 0 || sum < minTotal || sum > maxTotal) continue
+    const day = days + usize(arrival) * DAY_BYTES
+    store<u32>(day, 1, DAY_COUNT)
+    if (sum >= load<u64>(day)) continue
+    store<u64>(day, sum)
+    store<u64>(day, idHigh, DAY_ID)
+    store<u64>(day, idLow, DAY_ID + 8)
+  }
+}
+
+/** Loads what a row has in its planes, so that it arrives from memory in parallel. */
+function touchRow(c: usize, leaves: usize, first: u32, from: u32, end: u32, row: u32): void {
+  let seen: u32 = 0
+  let slot = first
+  for (let night = from; night < end; night++) {
+    const leaf = usize(load<u32>(leaves + (usize(slot >> 5) << 2)))
+    const plane = leaf == 0 ? 0 : usize(load<u32>(leaf + (usize(slot & 31) << 2)))
+    slot = slot + 1 == DAY_SLOTS ? 0 : slot + 1
+    if (plane != 0) seen += load<u32>(plane) + load<u32>(plane + PLANE_WORDS + (usize(row) << 3))
+  }
+  store<u32>(c, seen, TOUCHED)
+}
+
+/** Writes the arrival days among `count` DAY records as those of a reply. @returns how many have a stay */
+export function writeDays(days: usize, count: u32, to: usize): u32 {
+  let found: u32 = 0
+  let at = to
+  const end = days + usize(count) * DAY_BYTES
+  for (let day = days; day < end; day += DAY_BYTES) {
+    const number = load<u32>(day, DAY_NUMBER)
+    if (number == 0) continue
+    store<u16>(at, number)
+    if (load<u32>(day, DAY_COUNT) == 0) memory.fill(at + 2, 0, DAY_RECORD_BYTES - 2)
+    else {
+      found++
+      store<u8>(at, 1, 2)
+      v128.store(at + 3, v128.load(day))
+      store<u64>(at + 19, load<u64>(day, 16))
+      store<u32>(at + 27, load<u32>(day, 24))
+    }
+    at += DAY_RECORD_BYTES
+  }
+  return found
 }
 
 function touch(c: usize, list: usize, count: u32, span: u32): void {

@@ -77,7 +77,7 @@ function randomAsked(random: Uniform, places: readonly Place[]): Asked {
       ...some({ minPrice: 110 }, 0.1),
       ...some({ maxTotal: BigInt(115 * nights) }),
       ...some({ minTotal: BigInt(110 * nights) }),
-      ...some({ propertyId: pick(places, random).id }, 0.15),
+      ...some({ propertyId: pick(places, random).id }, 0.25),
       ...some({ south: 45.01, west: 10, north: 45.03, east: 12 }),
       ...some({ latitude: 45.023, longitude: 11, radiusMetres: 2_000 }),
     },

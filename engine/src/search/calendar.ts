@@ -5,7 +5,7 @@
 
 import { assert, LIMITS } from '@vacancy/shared'
 import { SEARCH_WANTS } from '@vacancy/shared/wire'
-import { addBytes, addTrailer, finishReply } from '../protocol/reply.ts'
+import { addBytes, addRoom, addTrailer, finishReply } from '../protocol/reply.ts'
 import { PLANE, SEGMENT, STATE, TABLE } from '../store/layout.ts'
 import { planeOf } from '../store/planes.ts'
 import { type Memory, state } from '../store/store.ts'
@@ -19,15 +19,18 @@ import {
   DAY_BYTES,
   DAY_COUNT,
   DAY_EMPTY_HIGH,
-  DAY_FIELDS_BYTES,
+  DAY_NUMBER,
+  DAY_RECORD_BYTES,
   DAYS,
   FACTORS,
   FEATURES,
+  FIRST_DAY,
   FITS_BITS,
   FITS_BITS_BYTES,
   INVERTED_MAX,
   INVERTED_MIN,
   IS_BOUNDED,
+  IS_ONE,
   MAX_TOTAL,
   MIN_TOTAL,
   MOST_NIGHTS,
@@ -39,10 +42,12 @@ import {
   ROW_PROPERTIES,
   SPAN,
   STAY_BYTES,
+  TABLE as TABLE_AT,
+  VISIBLE,
   WITH_FITS,
 } from './calendar-block.as.ts'
 import { mergeFits, mergeStays } from './calendar-merge.ts'
-import { factorsOf, isArrival } from './calendar-query.ts'
+import { factorsOf } from './calendar-query.ts'
 import type { Merge } from './merge.ts'
 import {
   beginPage,
@@ -77,10 +82,11 @@ export function keptBytesOfCalendar({ calendar, limit }: Search): number {
 }
 
 /** Bytes that `advanceCalendar` needs at its address. */
-export function scratchBytesOfCalendar({ calendar, page }: Search): number {
+export function scratchBytesOfCalendar(search: Search): number {
+  const { calendar } = search
   if (calendar.form === 'byProperty') return BLOCK_BYTES + CHUNK_ROWS * STAY_BYTES
   const fits = FITS_BITS + calendar.arrivals * FITS_BITS_BYTES
-  return BLOCK_BYTES + (page.isAnyRoom ? Math.ceil(CHUNK_LISTS) * fits : 0)
+  return BLOCK_BYTES + (isMerged(search) ? Math.ceil(CHUNK_LISTS) * fits : 0)
 }
 
 /** @returns '' or why the search is refused */
@@ -94,31 +100,21 @@ export function beginCalendar(searcher: Searcher, progress: Progress): string {
     progress.propertyVersion = versionOf(memory, progress.propertyTable)
   }
   const rows = search.hasProperty ? tables.length : tables.reduce((sum, table) => sum + rowCountOf(memory, table), 0)
-  const rowDays = rows * readNights(search)
+  const rowDays = rows * search.calendar.nightsRead
   const { calendarRowDaysMax } = LIMITS
   if (rowDays <= calendarRowDaysMax) return ''
   const { name } = values.scan.command
   return `VALIDATION_ERROR: ${name} reads ${rowDays} row days, ${calendarRowDaysMax} are accepted, ask for fewer arrival days or roomTypes, or for a propertyId`
 }
 
-/** Nights from the first arrival that some stay may have: 1 for each that is read. */
-const isRead = new Uint8Array(LIMITS.calendarDaysMax + LIMITS.stayNightsMax + LIMITS.flexibleNightsMax)
-
-/** Marks the nights to read. @returns how many there are */
-function readNights({ calendar }: Search): number {
-  const { arrivals, mostNights } = calendar
-  let count = 0
-  for (let night = 0, left = 0; night < arrivals + mostNights - 1; night++) {
-    if (isArrival(calendar, night)) left = mostNights
-    isRead[night] = left > 0 ? 1 : 0
-    if (left-- > 0) count++
-  }
-  return count
+/** Any room type is counted once for each property, and a property has one best stay: both are merged. */
+function isMerged(search: Search): boolean {
+  return search.calendar.form === 'byProperty' || (search.page.isAnyRoom && !isOfOne(search))
 }
 
-/** Any room type is counted once for each property, and a property has one best stay: both are merged. */
-function isMerged({ calendar, page }: Search): boolean {
-  return calendar.form === 'byProperty' || page.isAnyRoom
+/** Days of one property: no two rows are compared by id, and each day counts at most one. */
+function isOfOne({ calendar, hasProperty }: Search): boolean {
+  return calendar.form === 'byDay' && hasProperty
 }
 
 export function startCalendar(searcher: Searcher, progress: Progress, merge: Merge): void {
@@ -127,7 +123,7 @@ export function startCalendar(searcher: Searcher, progress: Progress, merge: Mer
 
 /** No search of these tables does more work, in words. */
 export function mostWorkOfCalendar({ memory, search }: Searcher, { tables }: Progress): number {
-  return tables.reduce((sum, table) => sum + rowCountOf(memory, table), 0) * readNights(search) * NIGHT_WORK
+  return tables.reduce((sum, table) => sum + rowCountOf(memory, table), 0) * search.calendar.nightsRead * NIGHT_WORK
 }
 
 /**
@@ -148,14 +144,15 @@ export function advanceCalendar(
   const { memory, parameters, search, values, kernel } = searcher
   const { u32 } = memory
   const p = parameters >>> 2
-  const words = readNights(search) * NIGHT_WORK
+  const words = search.calendar.nightsRead * NIGHT_WORK
   if (progress.table === 0 && progress.nextRow === 0 && search.calendar.form === 'byDay')
     clearDays(memory, kept, search)
   planPage(searcher, progress, kept)
+  openBlock(searcher, at, kept)
   let left = work
   while (progress.table < progress.tables.length && left > 0) {
     const table = progress.tables[progress.table] as number
-    const isPlanned = planRows(memory, parameters, search, values, table) && planBlock(searcher, table, at, kept)
+    const isPlanned = planRows(memory, parameters, search, values, table) && planBlock(searcher, table, at)
     const planned = isPlanned ? u32[p + PARAMETER.endRow] : 0
     let first = Math.max(u32[p + PARAMETER.firstRow], progress.nextRow)
     while (first < planned && left > 0) {
@@ -191,55 +188,76 @@ function mergeChunk({ memory, search }: Searcher, progress: Progress, kept: numb
 }
 
 function clearDays({ u32 }: Memory, kept: number, { calendar }: Search): void {
-  for (let day = 0, cell = kept >>> 2; day < calendar.arrivals; day++, cell += DAY_BYTES / 4) {
-    u32.fill(0xffff_ffff, cell, cell + DAY_BYTES / 4)
+  const { arrivals, first, isArrival } = calendar
+  u32.fill(0xffff_ffff, kept >>> 2, (kept + arrivals * DAY_BYTES) >>> 2)
+  for (let day = 0, cell = kept >>> 2; day < arrivals; day++, cell += DAY_BYTES / 4) {
     u32[cell + 1] = DAY_EMPTY_HIGH
     u32[cell + DAY_COUNT / 4] = 0
+    u32[cell + DAY_NUMBER / 4] = isArrival[day] === 1 ? first + day : 0
   }
 }
 
-/** Writes the block for the planned rows of a table. @returns false when no night has packages, or bounds exclude all */
-function planBlock(searcher: Searcher, table: number, at: number, kept: number): boolean {
-  const { memory, parameters, search, values } = searcher
+/** Writes what the block has of the search, before that of a table. */
+function openBlock(searcher: Searcher, at: number, kept: number): void {
+  const { memory, search, values } = searcher
   const { u32, u8 } = memory
   const { calendar, page } = search
-  const p = parameters >>> 2
-  const cell = (place: number, value: number) => {
-    u32[(at + place) >>> 2] = value
-  }
+  const cell = cellsAt(memory, at)
+  const span = calendar.arrivals + calendar.mostNights - 1
   cell(BY_DAY, calendar.form === 'byDay' ? 1 : 0)
   cell(NIGHTS, calendar.nights)
   cell(MOST_NIGHTS, calendar.mostNights)
-  cell(SPAN, calendar.arrivals + calendar.mostNights - 1)
+  cell(SPAN, span)
   cell(ARRIVALS, calendar.arrivals)
   cell(DAYS, kept)
-  cell(WITH_FITS, calendar.form === 'byDay' && page.isAnyRoom ? 1 : 0)
+  cell(WITH_FITS, calendar.form === 'byDay' && isMerged(search) ? 1 : 0)
   cell(IS_BOUNDED, page.minTotal > 0 || page.maxTotal < Number.MAX_SAFE_INTEGER ? 1 : 0)
+  putU64(u32, at + MIN_TOTAL, page.minTotal)
+  putU64(u32, at + MAX_TOTAL, page.maxTotal)
+  for (const [n, factor] of factorsOf(calendar).entries()) cell(FACTORS + n * 4, factor)
+  cell(IS_ONE, isOfOne(search) ? 1 : 0)
+  cell(FIRST_DAY, calendar.first)
+  const from = Math.max(0, state(memory, STATE.droppedBefore) - calendar.first)
+  const end = Math.max(0, Math.min(span, values.lastDay + 1 - calendar.first))
+  cell(VISIBLE, (Math.min(from, end) << 16) | end)
+  u8.set(calendar.isArrival, at + ALLOWED)
+}
+
+function cellsAt({ u32 }: Memory, at: number): (place: number, value: number) => void {
+  return (place, value) => {
+    u32[(at + place) >>> 2] = value
+  }
+}
+
+/** Writes what the block has of the planned rows of a table. @returns false when no night has packages, or bounds exclude all */
+function planBlock({ memory, parameters, search }: Searcher, table: number, at: number): boolean {
+  const { u32 } = memory
+  const { calendar } = search
+  const p = parameters >>> 2
+  const cell = cellsAt(memory, at)
   cell(ROOMS_LEFT, u32[p + PARAMETER.minAvailability])
   cell(FEATURES, u32[p + PARAMETER.features])
   cell(INVERTED_MIN, u32[p + PARAMETER.invertedMin])
   cell(INVERTED_MAX, u32[p + PARAMETER.invertedMax])
   cell(ROW_IDS, u32[p + PARAMETER.rowIds])
   cell(ROW_PROPERTIES, u32[p + PARAMETER.rowProperties])
-  putU64(u32, at + MIN_TOTAL, page.minTotal)
-  putU64(u32, at + MAX_TOTAL, page.maxTotal)
-  for (const [n, factor] of factorsOf(calendar).entries()) cell(FACTORS + n * 4, factor)
-  for (let day = 0; day < calendar.arrivals; day++) u8[at + ALLOWED + day] = isArrival(calendar, day) ? 1 : 0
+  cell(TABLE_AT, table)
   // The kernel reads no nights of its own, and no totals: the block has them.
   u32[p + PARAMETER.nights] = 0
   u32[p + PARAMETER.narrowByAvailable] = 0
   u32[p + PARAMETER.mode] = MODE.calendar
   u32[p + PARAMETER.out] = at
-  const dropped = state(memory, STATE.droppedBefore)
+  const hasPrices = u32[p + PARAMETER.invertedMin] <= u32[p + PARAMETER.invertedMax]
+  if (isOfOne(search)) return hasPrices
+  const visible = u32[(at + VISIBLE) >>> 2]
   let hasPackages = false
   for (let night = 0; night < calendar.arrivals + calendar.mostNights - 1; night++) {
-    const day = calendar.first + night
-    const isVisible = day >= dropped && day <= values.lastDay
-    const plane = isRead[night] === 1 && isVisible ? planeOf(memory, table, day) : 0
+    const isVisible = night >= visible >>> 16 && night < (visible & 0xffff)
+    const plane = calendar.isRead[night] === 1 && isVisible ? planeOf(memory, table, calendar.first + night) : 0
     cell(PLANES + night * 4, plane === 0 ? 0 : plane + PLANE.words)
     hasPackages ||= plane !== 0
   }
-  return hasPackages && u32[p + PARAMETER.invertedMin] <= u32[p + PARAMETER.invertedMax]
+  return hasPackages && hasPrices
 }
 
 /**
@@ -254,8 +272,11 @@ export function writeCalendar(searcher: Searcher, progress: Progress, end: numbe
   const { page, calendar } = search
   writer.end = end
   if (calendar.form === 'byDay') {
-    const records = recordsOfDays(searcher, kept)
-    addBytes(writer, TYPE_RECORDS, records)
+    const to = addRoom(writer, TYPE_RECORDS, 2 + calendar.arrivalDays * DAY_RECORD_BYTES)
+    if (to < 0) return false
+    memory.u8[to] = calendar.arrivalDays & 0xff
+    memory.u8[to + 1] = calendar.arrivalDays >>> 8
+    searcher.hits = searcher.pages.days(kept, calendar.arrivals, to + 2)
     return finishReply(writer) >= 0
   }
   planPage(searcher, progress, kept)
@@ -270,32 +291,6 @@ export function writeCalendar(searcher: Searcher, progress: Progress, end: numbe
   if (page.count !== 0) addTrailer(writer, TRAILER.page, TYPE_RECORDS, pageTrailer(searcher, progress, last, values))
   searcher.hits = progress.size
   return finishReply(writer) >= 0
-}
-
-const DAY_RECORD_BYTES = 31
-
-function recordsOfDays(searcher: Searcher, kept: number): Uint8Array {
-  const { memory, search } = searcher
-  const { u8, u32 } = memory
-  const { calendar } = search
-  const bytes = new Uint8Array(2 + calendar.arrivals * DAY_RECORD_BYTES)
-  let to = 2
-  for (let day = 0; day < calendar.arrivals; day++) {
-    if (!isArrival(calendar, day)) continue
-    const from = kept + day * DAY_BYTES
-    bytes[to] = (calendar.first + day) & 0xff
-    bytes[to + 1] = (calendar.first + day) >>> 8
-    if (u32[(from + DAY_COUNT) >>> 2] > 0) {
-      searcher.hits++
-      bytes[to + 2] = 1
-      for (let i = 0; i < DAY_FIELDS_BYTES; i++) bytes[to + 3 + i] = u8[from + i]
-    }
-    to += DAY_RECORD_BYTES
-  }
-  const days = (to - 2) / DAY_RECORD_BYTES
-  bytes[0] = days & 0xff
-  bytes[1] = days >>> 8
-  return bytes.subarray(0, to)
 }
 
 const LIST_HEAD_BYTES = 5

@@ -1,7 +1,7 @@
 // AssemblyScript: the search kernel (docs/design/search.md#kernels), over the parameter block of parameters.ts.
 // Compiled without runtime and static data: it works on the store's shared memory at the addresses it is given.
 
-import { calendar } from './calendar.as'
+import { calendar, writeDays } from './calendar.as'
 import { COLUMNS_MAX } from './columns.as'
 import { FLAG_FEATURES, overlapOf, tallyRows } from './tally.as'
 
@@ -273,6 +273,10 @@ export function tally(p: usize, count: u32): void {
 
 export function overlap(a: usize, b: usize, groups: u32): u32 {
   return overlapOf(a, b, groups)
+}
+
+export function days(records: usize, count: u32, to: usize): u32 {
+  return writeDays(records, count, to)
 }
 
 function keepAmenities(p: usize, list: usize, properties: usize, count: u32): u32 {
@@ -645,14 +649,14 @@ export function emit(p: usize): void {
     const id = v128.load(ids + (usize(row) << 4))
     let total: i64 = 0
     if (stride != 0) {
-      total = nights == 0 ? 0 : days(p, row, nights, 0)
+      total = nights == 0 ? 0 : nightsOf(p, row, nights, 0)
     } else {
       store<u64>(out, u64(fieldId | (1 << 16) | (16 << 24)))
       v128.store(out + 7, id)
       if (nights != 0) {
         store<u64>(out + 23, u64((fieldId + 1) & 0xffff) | (8 << 16) | (u64(2 + nights * 11) << 24))
         store<u16>(out + 23, u16(nights), 7)
-        total = days(p, row, nights, out + 32)
+        total = nightsOf(p, row, nights, out + 32)
       }
     }
     if (total < 0) continue
@@ -678,7 +682,7 @@ export function emit(p: usize): void {
 }
 
 /** Sums the nights of a row, and writes their records unless `to` is 0. @returns the total, -1 when a word fails */
-function days(p: usize, row: u32, nights: u32, to: usize): i64 {
+function nightsOf(p: usize, row: u32, nights: u32, to: usize): i64 {
   const least = load<u32>(p, INVERTED_MIN)
   const most = load<u32>(p, INVERTED_MAX)
   const rooms = load<u32>(p, MIN_AVAILABILITY)

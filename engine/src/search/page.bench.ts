@@ -42,7 +42,7 @@ const timed =
     inKernel += performance.now() - started
     return result
   }
-const { pick, sort, emit, tally, overlap } = kernels
+const { pick, sort, emit, tally, overlap, days } = kernels
 const searcher = createSearcher({
   memory: store.memory,
   reader: 0,
@@ -54,6 +54,7 @@ const searcher = createSearcher({
     emit: timed(emit),
     tally: timed(tally),
     overlap,
+    days,
   },
   limits: { datesMax: 14, calendarDays: 92, queryLimit: 25_000 },
   codecs: SYNTHETIC_CODECS,

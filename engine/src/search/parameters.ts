@@ -158,6 +158,8 @@ export type PageKernel = {
   readonly tally: (parameters: number, count: number) => void
   /** How many bits are set in both, of 128 × `groups`. */
   readonly overlap: (a: number, b: number, groups: number) => number
+  /** Writes the arrival days among DAY records as those of a reply. @returns how many have a stay */
+  readonly days: (records: number, count: number, to: number) => number
 }
 
 assert(PARAMETER_BYTES <= 16_384, 'the parameter block ends before the reply slabs')

@@ -35,7 +35,6 @@ import {
   startCalendar,
   writeCalendar,
 } from './calendar.ts'
-import { arrivalCount } from './calendar-query.ts'
 import { bitsBytes } from './facets.ts'
 import { createMerge, type Merge } from './merge.ts'
 import {
@@ -212,7 +211,7 @@ function openReply(
   const { calendar } = search
   beginReply(writer, memory.u8, at, end, correlationId)
   if (calendar.form === 'byDay') addU8(writer, calendar.nights)
-  else if (calendar.form === 'byProperty') addBytes(writer, TYPE_NUMBER, u16Field(arrivalCount(calendar)))
+  else if (calendar.form === 'byProperty') addBytes(writer, TYPE_NUMBER, u16Field(calendar.arrivalDays))
   else if (forStay) addBytes(writer, TYPE_NUMBER, u16Field(search.nights))
 }
 

@@ -7,13 +7,17 @@ import {
   DAY_BYTES,
   DAY_COUNT,
   DAY_ID,
+  DAY_NUMBER,
+  DAY_RECORD_BYTES,
   DAYS,
   FEATURES,
+  FIRST_DAY,
   FITS_BITS,
   FITS_BITS_BYTES,
   FITS_PLACES,
   INVERTED_MAX,
   INVERTED_MIN,
+  IS_ONE,
   MAX_TOTAL,
   MIN_TOTAL,
   MOST_NIGHTS,
@@ -27,10 +31,13 @@ import {
   STAY_CODE,
   STAY_PLACE,
   STAY_ROW,
+  TABLE,
+  VISIBLE,
   WITH_FITS,
 } from '../search/calendar-block.as.ts'
 import { LIST_AT } from '../search/parameters.ts'
-import { PROPERTY } from '../store/layout.ts'
+import { PLANE, PROPERTY } from '../store/layout.ts'
+import { planeOf } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
 
 type Stay = { readonly arrival: number; readonly nights: number; readonly total: number }
@@ -80,7 +87,7 @@ function staysOf(memory: Memory, block: number, row: number): Stay[] {
     if (u8[block + ALLOWED + arrival] === 0) continue
     let total = 0
     for (let nights = 1; nights <= cell(MOST_NIGHTS); nights++) {
-      const plane = cell(PLANES + (arrival + nights - 1) * 4)
+      const plane = wordsOf(memory, block, arrival + nights - 1)
       if (plane === 0) break
       const [low, high] = [u32[(plane + row * 8) >>> 2], u32[(plane + row * 8 + 4) >>> 2]]
       if ((low & 0xff) < cell(ROOMS_LEFT) || ((low & cell(FEATURES)) ^ cell(FEATURES)) !== 0) break
@@ -92,13 +99,23 @@ function staysOf(memory: Memory, block: number, row: number): Stay[] {
   return stays
 }
 
+/** Address of the words of a night; 0 for none. */
+function wordsOf(memory: Memory, block: number, night: number): number {
+  const cell = (at: number) => memory.u32[(block + at) >>> 2]
+  if (cell(IS_ONE) === 0) return cell(PLANES + night * 4)
+  if (night < cell(VISIBLE) >>> 16 || night >= (cell(VISIBLE) & 0xffff)) return 0
+  const plane = planeOf(memory, cell(TABLE), cell(FIRST_DAY) + night)
+  return plane === 0 ? 0 : plane + PLANE.words
+}
+
 function countDay(memory: Memory, block: number, row: number, i: number, out: number, stay: Stay): void {
   const { u32 } = memory
   const cell = (at: number) => u32[(block + at) >>> 2]
   const view = new DataView(memory.buffer)
   const { arrival, total } = stay
   const day = cell(DAYS) + arrival * DAY_BYTES
-  if (cell(WITH_FITS) === 0) u32[(day + DAY_COUNT) >>> 2]++
+  if (cell(IS_ONE) !== 0) u32[(day + DAY_COUNT) >>> 2] = 1
+  else if (cell(WITH_FITS) === 0) u32[(day + DAY_COUNT) >>> 2]++
   else u32[((out + FITS_BITS + arrival * FITS_BITS_BYTES) >>> 2) + (i >>> 5)] |= 1 << (i & 31)
   const key = BigInt(total)
   const [high, low] = [0, 8].map((at) => view.getBigUint64(cell(ROW_IDS) + row * 16 + at)) as [bigint, bigint]
@@ -108,4 +125,20 @@ function countDay(memory: Memory, block: number, row: number, i: number, out: nu
   view.setBigUint64(day, key, true)
   view.setBigUint64(day + DAY_ID, high)
   view.setBigUint64(day + DAY_ID + 8, low)
+}
+
+export function writeDays({ u8, u32 }: Memory, days: number, count: number, to: number): number {
+  const view = new DataView(u8.buffer)
+  const records = Array.from({ length: count }, (_, n) => days + n * DAY_BYTES)
+  const arrivals = records.filter((day) => u32[(day + DAY_NUMBER) >>> 2] !== 0)
+  const isFound = (day: number) => u32[(day + DAY_COUNT) >>> 2] > 0
+  for (const [n, day] of arrivals.entries()) {
+    const at = to + n * DAY_RECORD_BYTES
+    u8.fill(0, at, at + DAY_RECORD_BYTES)
+    view.setUint16(at, u32[(day + DAY_NUMBER) >>> 2], true)
+    if (!isFound(day)) continue
+    u8[at + 2] = 1
+    u8.set(u8.subarray(day, day + DAY_NUMBER), at + 3)
+  }
+  return arrivals.filter(isFound).length
 }

@@ -36,7 +36,7 @@ import { PROPERTY } from '../store/layout.ts'
 import type { PutWord } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
 import type { Kernels } from '../threads/kernels.ts'
-import { calendar } from './calendar-reference.ts'
+import { calendar, writeDays } from './calendar-reference.ts'
 import { overlap, putFeatures, tally } from './tally-reference.ts'
 
 export function referenceKernels(memory: Memory): Kernels {
@@ -47,6 +47,7 @@ export function referenceKernels(memory: Memory): Kernels {
     emit: (parameters) => emit(memory, parameters),
     tally: (parameters, count) => tally(memory, parameters, count),
     overlap: (a, b, groups) => overlap(memory, a, b, groups),
+    days: (records, count, to) => writeDays(memory, records, count, to),
     put: plainPutWord(memory),
   }
 }
