@@ -404,10 +404,7 @@ function buildDisk(root: Folder, capacityBytes: number, locks = new Set<File>())
     },
     list(path) {
       begin(disk, 'list', path)
-      const node = find(root, path)
-      if (!node) throw errno('ENOENT', path)
-      if (!node.isDirectory) throw errno('ENOTDIR', path)
-      return [...node.names.keys()].sort()
+      return [...findFolder(root, path).names.keys()].sort()
     },
     stat(path): FileStat | undefined {
       begin(disk, 'stat', path)
@@ -415,12 +412,10 @@ function buildDisk(root: Folder, capacityBytes: number, locks = new Set<File>())
       return node && { bytes: node.isDirectory ? 0 : node.length, isDirectory: node.isDirectory }
     },
     syncDirectory(path) {
-      const node = find(root, path)
       const fault = begin(disk, 'syncDirectory', path)
-      if (!node) throw errno('ENOENT', path)
-      if (!node.isDirectory) throw errno('ENOTDIR', path)
+      const folder = findFolder(root, path)
       if (fault?.kind === 'ignore') return
-      syncFolder(node)
+      syncFolder(folder)
     },
     space(path) {
       begin(disk, 'space', path)
@@ -445,7 +440,7 @@ function buildDisk(root: Folder, capacityBytes: number, locks = new Set<File>())
 export function stopBefore(disk: SimulatedDisk, draw: number, onStop: () => void): void {
   let left = draw % 2 === 0 ? (draw >>> 1) % 4 : (draw >>> 1) % 48
   disk.fault = ({ call }) => {
-    if ((!isChange(call) && call !== 'syncData' && call !== 'syncDirectory') || left-- > 0) return undefined
+    if (![...CHANGES, 'syncData', 'syncDirectory'].includes(call) || left-- > 0) return undefined
     onStop()
     return { kind: 'crash' }
   }
@@ -476,23 +471,11 @@ function begin(
   }
   assert(fault?.kind !== 'short' || call === 'write', 'only writes can be short')
   assert(fault?.kind !== 'ignore' || isSync, 'only syncs can be disabled')
-  return disk.isReadOnly && isChange(call) ? failReadOnly(path) : fault
+  if (disk.isReadOnly && CHANGES.includes(call)) throw errno('EROFS', path)
+  return fault
 }
 
-function failReadOnly(path: string): never {
-  throw errno('EROFS', path)
-}
-
-function isChange(call: DiskCall): boolean {
-  return (
-    call === 'create' ||
-    call === 'write' ||
-    call === 'rename' ||
-    call === 'unlink' ||
-    call === 'makeDirectory' ||
-    call === 'removeDirectory'
-  )
-}
+const CHANGES: readonly DiskCall[] = ['create', 'write', 'rename', 'unlink', 'makeDirectory', 'removeDirectory']
 
 /** Production stack frames that called a sync, innermost first: a helper and its caller; empty for calls of tests. */
 function callSite(): string {
@@ -532,14 +515,18 @@ function findFile(root: Folder, path: string): File {
   return node
 }
 
+function findFolder(root: Folder, path: string): Folder {
+  const node = find(root, path)
+  if (!node) throw errno('ENOENT', path)
+  if (!node.isDirectory) throw errno('ENOTDIR', path)
+  return node
+}
+
 function parentOf(root: Folder, path: string): { folder: Folder; name: string } {
   const parts = segmentsOf(path)
   const name = parts.pop()
   assert(name !== undefined, 'the root has no name')
-  const folder = find(root, parts.join('/'))
-  if (!folder) throw errno('ENOENT', path)
-  if (!folder.isDirectory) throw errno('ENOTDIR', path)
-  return { folder, name }
+  return { folder: findFolder(root, parts.join('/')), name }
 }
 
 function createFile(root: Folder, path: string, operation: number): File {

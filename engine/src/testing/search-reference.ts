@@ -135,90 +135,56 @@ function finishList(memory: Memory, parameters: number, listed: number): boolean
   return page.cells[PAGE.isStopped] === 0
 }
 
-function keepLive(memory: Memory, parameters: number, count: number): number {
-  const { u32 } = memory
-  const p = parameters >>> 2
-  // With a bitmap the dead rows are excluded already: the first bitmap marks the live rows.
-  if (u32[p + PARAMETER.bitmaps] !== 0) return count
+/** Keeps the listed rows for which `keeps` is true. */
+function keep({ u32 }: Memory, parameters: number, count: number, keeps: (row: number) => boolean): number {
   const list = (parameters + LIST_AT) >>> 2
-  const properties = u32[p + PARAMETER.rowProperties] >>> 2
   let kept = 0
   for (let i = 0; i < count; i++) {
     const row = u32[list + i]
-    u32[list + kept] = row
-    kept += u32[properties + row] === 0 ? 0 : 1
+    if (keeps(row)) u32[list + kept++] = row
   }
   return kept
 }
 
+function keepLive(memory: Memory, parameters: number, count: number): number {
+  // With a bitmap the dead rows are excluded already: the first bitmap marks the live rows.
+  if (memory.u32[(parameters >>> 2) + PARAMETER.bitmaps] !== 0) return count
+  return keep(memory, parameters, count, (row) => propertyAt(memory, parameters, row) !== 0)
+}
+
 function keepColumns(memory: Memory, parameters: number, count: number): number {
   const { u32 } = memory
-  const p = parameters >>> 2
-  const list = (parameters + LIST_AT) >>> 2
-  const properties = u32[p + PARAMETER.rowProperties] >>> 2
-  const columns = u32[p + PARAMETER.columns]
+  const columns = u32[(parameters >>> 2) + PARAMETER.columns]
   let left = count
   for (let c = 0; c < columns; c++) {
     const entry = (parameters + COLUMNS_AT + c * COLUMN_BYTES) >>> 2
-    const column = u32[entry]
-    const least = u32[entry + 1]
-    const greatest = u32[entry + 2]
-    let kept = 0
-    for (let i = 0; i < left; i++) {
-      const row = u32[list + i]
-      u32[list + kept] = row
-      const value = u32[(u32[properties + row] + column) >>> 2]
-      kept += value >= least && value <= greatest ? 1 : 0
-    }
-    left = kept
+    left = keep(memory, parameters, left, (row) => {
+      const value = u32[(propertyAt(memory, parameters, row) + u32[entry]) >>> 2]
+      return value >= u32[entry + 1] && value <= u32[entry + 2]
+    })
   }
   return left
 }
 
 function keepAmenities(memory: Memory, parameters: number, count: number): number {
   const { u32 } = memory
-  const p = parameters >>> 2
-  const list = (parameters + LIST_AT) >>> 2
-  const properties = u32[p + PARAMETER.rowProperties] >>> 2
-  const wanted = u32[p + PARAMETER.amenities]
-  let kept = 0
-  for (let i = 0; i < count; i++) {
-    const row = u32[list + i]
-    const amenities = u32[(u32[properties + row] + PROPERTY.amenities) >>> 2] >>> 2
-    let all = true
-    for (let w = 0; w < wanted && all; w++) {
-      const amenity = u32[((parameters + AMENITIES_AT) >>> 2) + w]
-      const held = amenities === 0 ? 0 : u32[amenities]
-      all = false
-      for (let h = 1; h <= held && !all; h++) all = u32[amenities + h] === amenity
-    }
-    u32[list + kept] = row
-    kept += all ? 1 : 0
-  }
-  return kept
+  const at = (parameters + AMENITIES_AT) >>> 2
+  const wanted = u32.subarray(at, at + u32[(parameters >>> 2) + PARAMETER.amenities])
+  return keep(memory, parameters, count, (row) => {
+    const amenities = u32[(propertyAt(memory, parameters, row) + PROPERTY.amenities) >>> 2] >>> 2
+    const held = u32.subarray(amenities + 1, amenities + 1 + (amenities === 0 ? 0 : u32[amenities]))
+    return wanted.every((amenity) => held.includes(amenity))
+  })
 }
 
 function keepNear(memory: Memory, parameters: number, count: number): number {
-  const { u32, f64 } = memory
-  const p = parameters >>> 2
-  const list = (parameters + LIST_AT) >>> 2
-  const properties = u32[p + PARAMETER.rowProperties] >>> 2
+  const { f64 } = memory
   const at = (parameters + POSITION_AT) / 8
-  const x = f64[at]
-  const y = f64[at + 1]
-  const z = f64[at + 2]
-  const chordMax = f64[at + 3]
-  let kept = 0
-  for (let i = 0; i < count; i++) {
-    const row = u32[list + i]
-    const position = (u32[properties + row] + PROPERTY.x) / 8
-    const dx = f64[position] - x
-    const dy = f64[position + 1] - y
-    const dz = f64[position + 2] - z
-    u32[list + kept] = row
-    kept += dx * dx + dy * dy + dz * dz <= chordMax ? 1 : 0
-  }
-  return kept
+  return keep(memory, parameters, count, (row) => {
+    const position = (propertyAt(memory, parameters, row) + PROPERTY.x) / 8
+    const [dx, dy, dz] = [0, 1, 2].map((axis) => f64[position + axis] - f64[at + axis]) as [number, number, number]
+    return dx * dx + dy * dy + dz * dz <= f64[at + 3]
+  })
 }
 
 /** Both halves of the last word read: two consistent 32-bit loads. */
@@ -252,18 +218,11 @@ function passes(memory: Memory, p: number): boolean {
 }
 
 function keepNight(memory: Memory, parameters: number, night: number, count: number): number {
-  const { u32 } = memory
-  const p = parameters >>> 2
-  const list = (parameters + LIST_AT) >>> 2
-  const plane = u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2
-  let kept = 0
-  for (let i = 0; i < count; i++) {
-    const row = u32[list + i]
+  const plane = memory.u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2
+  return keep(memory, parameters, count, (row) => {
     readWord(memory, plane + row * 2)
-    u32[list + kept] = row
-    kept += passes(memory, p) ? 1 : 0
-  }
-  return kept
+    return passes(memory, parameters >>> 2)
+  })
 }
 
 /** Writes rows of the list as hits. @returns false when the limit is reached or the output is full */
