@@ -3,9 +3,9 @@
  * installed if missing. Monotonic time stays real, as when the clock of a machine is set.
  */
 
-import { spawnSync } from 'node:child_process'
-import { globSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { findOrInstall } from '@vacancy/testkit/installed'
 
 export type FakeClock = {
   /** Environment variables for the process. */
@@ -33,20 +33,11 @@ export function createFakeClock(folder: string, name: string, offsetMs = 0): Fak
 }
 
 function findLibrary(): string {
-  const found = lookForLibrary()
-  if (found !== undefined) return found
-  if (process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0) {
-    const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } }
-    spawnSync('apt-get', ['update'], options)
-    spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'faketime'], options)
-    const installed = lookForLibrary()
-    if (installed !== undefined) return installed
-  }
+  const library = 'libfaketimeMT.so.1'
+  const folders = '/usr/{lib/*,lib*}/faketime'
+  const folder = findOrInstall({ programs: [library], folders, aptPackage: 'faketime' })
+  if (folder !== undefined) return join(folder, library)
   throw new Error(
     'These tests need libfaketime on Linux: install it (Debian: apt-get install faketime) so that libfaketimeMT.so.1 is in /usr/lib/*/faketime.',
   )
-}
-
-function lookForLibrary(): string | undefined {
-  return globSync(['/usr/lib/*/faketime/libfaketimeMT.so.1', '/usr/lib*/faketime/libfaketimeMT.so.1'])[0]
 }
