@@ -2,6 +2,7 @@
 
 import { formatDay, parseDay } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
+import { createRandom } from '@vacancy/testkit/random'
 import { expect } from 'vitest'
 import { recountDigest } from '../store/apply.ts'
 import { recountCharge } from '../store/recount.ts'
@@ -15,90 +16,14 @@ import {
   raiseFeatureLevel,
   SAMPLE_CODECS,
 } from './node-in-memory.ts'
-import {
-  createStructureModel,
-  faultOf,
-  hasRoom,
-  type ModelProperty,
-  type ModelWord,
-  noteDeletedDay,
-  noteDeletedProperty,
-  noteDeletedRoom,
-  noteDeletedSegment,
-  noteProperty,
-  noteWord,
-  propertyOf,
-  type StructureModel,
-  wordOf,
-} from './structure-model.ts'
+import { applyToModel, createStructureModel, faultOf } from './structure-model.ts'
 
 export const TODAY = parseDay('2026-11-20') as number
-
-/** Applies a command to the model. @returns the reply that it must have */
-function applyToModel(model: StructureModel, index: number, command: CommandName, fields: LooseFields) {
-  const [id, room, date] = [fields['propertyId'], fields['roomType'], fields['date']] as [string, string, string]
-  const property = propertyOf(model, id)
-  const word = wordOf(model, id, room, date)
-  const amount = fields['amount'] as number
-  const missing = { error: 'NOT_FOUND', value: 0 }
-  const done = { error: '', value: 0 }
-  switch (command) {
-    case 'SETPROP':
-      noteProperty(model, index, id, fields as unknown as ModelProperty)
-      return done
-    case 'SETROOMPKG': {
-      if (!property) return missing
-      const old: ModelWord = word ?? { availability: 0, finalPrice: 0, rateFeatures: [] }
-      noteWord(model, index, id, room, date, { ...old, ...(fields as Partial<ModelWord>) })
-      return done
-    }
-    case 'DECROOMAVL':
-    case 'INCROOMAVL':
-    case 'SETROOMAVL': {
-      if (!word) return missing
-      const { availability: value } = word
-      const next = command === 'SETROOMAVL' ? amount : value + (command === 'INCROOMAVL' ? amount : -amount)
-      if (next > 255 || next < 0) return { error: next > 255 ? 'OVERFLOW' : 'UNDERFLOW', value }
-      noteWord(model, index, id, room, date, { ...word, availability: next })
-      return { error: '', value: next }
-    }
-    case 'DELPROP':
-      if (property) noteDeletedProperty(model, index, id)
-      return property ? done : missing
-    case 'DELPROPROOM':
-      if (!hasRoom(model, id, room)) return missing
-      noteDeletedRoom(model, index, id, room)
-      return done
-    case 'DELROOMDAY':
-      if (word) noteWord(model, index, id, room, date)
-      return word ? done : missing
-    case 'DELPROPDAY':
-      if (property) noteDeletedDay(model, index, id, date)
-      return property ? done : missing
-    default: {
-      const segment = fields['segment'] as string
-      const isKnown = [...model.properties.keys()].some((each) => propertyOf(model, each)?.segment === segment)
-      noteDeletedSegment(model, index, segment)
-      return isKnown ? done : missing
-    }
-  }
-}
-
-/** A small generator with a seed (mulberry32): the same seed gives the same run. */
-function random(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) % below
-  }
-}
 
 export type Shape = { properties: number; segments: number; rooms: number; areas: number; steps: number }
 
 export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): NodeInMemory {
-  const next = random(seed)
+  const { below: next } = createRandom(seed)
   const pick = <T>(list: readonly T[]): T => list[next(list.length)] as T
   const names = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
   const ids = names('p', shape.properties)

@@ -12,6 +12,8 @@
  */
 
 import { formatDay } from '@vacancy/shared'
+import type { CommandName } from '@vacancy/shared/wire'
+import type { LooseFields } from './node-in-memory.ts'
 import type { SeenAnswer } from './structure-reader.ts'
 
 export type ModelProperty = {
@@ -24,7 +26,7 @@ export type ModelProperty = {
   readonly latitude: number
   readonly longitude: number
 }
-export type ModelWord = {
+type ModelWord = {
   readonly availability: number
   readonly finalPrice: number
   readonly rateFeatures: readonly string[]
@@ -80,13 +82,6 @@ function between<T>(histories: Map<string, History<T>>, key: string, from: numbe
   return values
 }
 
-/** Now; undefined where there is none. */
-export const propertyOf = (model: StructureModel, id: string) => last(model.properties, id)
-export const hasRoom = (model: StructureModel, id: string, room: string) =>
-  last(model.rooms, roomKey(id, room)) === true
-export const wordOf = (model: StructureModel, id: string, room: string, date: string) =>
-  last(model.words, wordKey(id, room, date))
-
 function markTable(model: StructureModel, segment: string, room: string, index: number): void {
   const key = roomKey(segment, room)
   const list = model.marks.get(key)
@@ -102,9 +97,59 @@ function markRooms(model: StructureModel, property: string, segment: string, ind
   for (const room of roomsOf(model, property)) markTable(model, segment, room, index)
 }
 
-// Commands that succeeded
+// Commands
 
-export function noteProperty(model: StructureModel, index: number, id: string, value: ModelProperty): void {
+/** Applies a command to the model. @returns the reply that it must have */
+export function applyToModel(model: StructureModel, index: number, command: CommandName, fields: LooseFields) {
+  const [id, room, date] = [fields['propertyId'], fields['roomType'], fields['date']] as [string, string, string]
+  const property = last(model.properties, id)
+  const word = last(model.words, wordKey(id, room, date))
+  const amount = fields['amount'] as number
+  const missing = { error: 'NOT_FOUND', value: 0 }
+  const done = { error: '', value: 0 }
+  switch (command) {
+    case 'SETPROP':
+      noteProperty(model, index, id, fields as unknown as ModelProperty)
+      return done
+    case 'SETROOMPKG': {
+      if (!property) return missing
+      const old: ModelWord = word ?? { availability: 0, finalPrice: 0, rateFeatures: [] }
+      noteWord(model, index, id, room, date, { ...old, ...(fields as Partial<ModelWord>) })
+      return done
+    }
+    case 'DECROOMAVL':
+    case 'INCROOMAVL':
+    case 'SETROOMAVL': {
+      if (!word) return missing
+      const { availability: value } = word
+      const next = command === 'SETROOMAVL' ? amount : value + (command === 'INCROOMAVL' ? amount : -amount)
+      if (next > 255 || next < 0) return { error: next > 255 ? 'OVERFLOW' : 'UNDERFLOW', value }
+      noteWord(model, index, id, room, date, { ...word, availability: next })
+      return { error: '', value: next }
+    }
+    case 'DELPROP':
+      if (property) noteDeletedProperty(model, index, id)
+      return property ? done : missing
+    case 'DELPROPROOM':
+      if (!last(model.rooms, roomKey(id, room))) return missing
+      noteDeletedRoom(model, index, id, room)
+      return done
+    case 'DELROOMDAY':
+      if (word) noteWord(model, index, id, room, date)
+      return word ? done : missing
+    case 'DELPROPDAY':
+      if (property) noteDeletedDay(model, index, id, date)
+      return property ? done : missing
+    default: {
+      const segment = fields['segment'] as string
+      const isKnown = [...model.properties.keys()].some((each) => last(model.properties, each)?.segment === segment)
+      noteDeletedSegment(model, index, segment)
+      return isKnown ? done : missing
+    }
+  }
+}
+
+function noteProperty(model: StructureModel, index: number, id: string, value: ModelProperty): void {
   const before = last(model.properties, id)
   if (before) {
     markTable(model, before.segment, '', index)
@@ -114,19 +159,12 @@ export function noteProperty(model: StructureModel, index: number, id: string, v
   note(model.properties, id, index, value)
 }
 
-export function noteWord(
-  model: StructureModel,
-  index: number,
-  id: string,
-  room: string,
-  date: string,
-  word?: ModelWord,
-) {
+function noteWord(model: StructureModel, index: number, id: string, room: string, date: string, word?: ModelWord) {
   if (!last(model.rooms, roomKey(id, room))) note(model.rooms, roomKey(id, room), index, true)
   note(model.words, wordKey(id, room, date), index, word)
 }
 
-export function noteDeletedDay(model: StructureModel, index: number, id: string, date: string): void {
+function noteDeletedDay(model: StructureModel, index: number, id: string, date: string): void {
   const segment = last(model.properties, id)?.segment ?? ''
   markRooms(model, id, segment, index)
   for (const room of model.roomTypes) empty(model, index, wordKey(id, room, date))
@@ -136,7 +174,7 @@ function empty(model: StructureModel, index: number, word: string): void {
   if (last(model.words, word)) note(model.words, word, index, undefined)
 }
 
-export function noteDeletedRoom(model: StructureModel, index: number, id: string, room: string): void {
+function noteDeletedRoom(model: StructureModel, index: number, id: string, room: string): void {
   markTable(model, last(model.properties, id)?.segment ?? '', room, index)
   forget(model, index, id, room)
 }
@@ -146,7 +184,7 @@ function forget(model: StructureModel, index: number, id: string, room: string):
   for (const date of model.dates) empty(model, index, wordKey(id, room, date))
 }
 
-export function noteDeletedProperty(model: StructureModel, index: number, id: string): void {
+function noteDeletedProperty(model: StructureModel, index: number, id: string): void {
   const segment = last(model.properties, id)?.segment ?? ''
   markTable(model, segment, '', index)
   markRooms(model, id, segment, index)
@@ -154,7 +192,7 @@ export function noteDeletedProperty(model: StructureModel, index: number, id: st
   note(model.properties, id, index, undefined)
 }
 
-export function noteDeletedSegment(model: StructureModel, index: number, segment: string): void {
+function noteDeletedSegment(model: StructureModel, index: number, segment: string): void {
   for (const id of model.properties.keys()) {
     if (last(model.properties, id)?.segment === segment) noteDeletedProperty(model, index, id)
   }

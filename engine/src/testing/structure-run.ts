@@ -1,6 +1,7 @@
 /** Structural changes of a store under readers in other threads, whose replies a model judges. */
 import { Worker } from 'node:worker_threads'
 import { assert, formatDay, parseDay } from '@vacancy/shared'
+import type { CommandName } from '@vacancy/shared/wire'
 import { seeded, type Uniform } from '@vacancy/testkit/random'
 import { recountDigest } from '../store/apply.ts'
 import { KIND, OUTCOME, writeU8, writeU32 } from '../store/command.ts'
@@ -11,24 +12,19 @@ import {
   applyCommandOf,
   applyOwn,
   ask,
+  type LooseFields,
   type NodeInMemory,
   nodeOver,
   orderRows,
   raiseFeatureLevel,
 } from './node-in-memory.ts'
 import {
+  applyToModel,
   createStructureModel,
   faultOf,
   isBesideMark,
   type ModelProperty,
-  type ModelWord,
-  noteDeletedDay,
-  noteDeletedProperty,
-  noteDeletedRoom,
-  noteDeletedSegment,
   noteDropped,
-  noteProperty,
-  noteWord,
   type StructureModel,
 } from './structure-model.ts'
 import { CLOCK, type FromReader, type ReaderOptions, type SeenAnswer, SHAPE, someId } from './structure-reader.ts'
@@ -86,16 +82,24 @@ const pick = <T>(list: readonly T[], random: Uniform) => list[Math.floor(random(
 const below = (random: Uniform, n: number) => Math.floor(random() * n)
 
 /** Runs one command. The clock tells readers which commands they may have seen. */
-function apply(run: Run, name: string, command: () => boolean, note: (index: number) => void): void {
+function apply(run: Run, name: string, command: (index: number) => boolean): void {
   const { node, clock, done } = run
   const index = node.index + 1
   Atomics.store(clock, CLOCK.begun, index)
-  const succeeded = command()
+  const succeeded = command(index)
   assert(node.index === index, 'a command is one index')
   Atomics.store(clock, CLOCK.ended, index)
-  if (!succeeded) return
-  note(index)
-  done.set(name, (done.get(name) ?? 0) + 1)
+  if (succeeded) done.set(name, (done.get(name) ?? 0) + 1)
+}
+
+/** A command of a client, whose reply must be that of the model. */
+function change(run: Run, command: CommandName, fields: LooseFields): void {
+  apply(run, command, (index) => {
+    const { error } = ask(run.node, command, fields)
+    const expected = applyToModel(run.model, index, command, fields).error
+    assert(error === expected, `seed ${run.seed}: ${command} ${JSON.stringify(fields)}: ${error}, not ${expected}`)
+    return error === ''
+  })
 }
 
 function someProperty(random: Uniform): ModelProperty {
@@ -110,72 +114,40 @@ function someProperty(random: Uniform): ModelProperty {
   }
 }
 
-function setProperty(run: Run, id: string): void {
-  const property = someProperty(run.random)
-  const fields = { ...property, propertyId: id }
-  apply(
-    run,
-    'SETPROP',
-    () => ask(run.node, 'SETPROP', fields).error === '',
-    (index) => noteProperty(run.model, index, id, property),
-  )
+const setProperty = (run: Run, propertyId: string) =>
+  change(run, 'SETPROP', { ...someProperty(run.random), propertyId })
+
+/** A night that is still sold. */
+function someNight({ floor, random }: Run, propertyId: string) {
+  const date = formatDay(floor + below(random, TODAY + SHAPE.days - floor))
+  return { propertyId, roomType: pick(SHAPE.roomTypes, random), date }
 }
 
-function setPackage(run: Run, id: string): void {
-  const { node, model, random } = run
-  const day = run.floor + below(random, TODAY + SHAPE.days - run.floor)
-  const place = { propertyId: id, roomType: pick(SHAPE.roomTypes, random), date: formatDay(day) }
+function setPackage(run: Run, propertyId: string): void {
+  const rateFeatures = run.random() < 0.5 ? ['wifi'] : []
   // A unique price identifies each package.
-  const word: ModelWord = {
-    availability: below(random, 5),
-    finalPrice: node.index + 1,
-    rateFeatures: random() < 0.5 ? ['wifi'] : [],
-  }
-  apply(
-    run,
-    'SETROOMPKG',
-    () => ask(node, 'SETROOMPKG', { ...place, ...word }).error === '',
-    (index) => noteWord(model, index, id, place.roomType, place.date, word),
-  )
-}
-
-function deletePackage(run: Run, id: string): void {
-  const { node, model, random } = run
-  const place = {
-    propertyId: id,
-    roomType: pick(SHAPE.roomTypes, random),
-    date: formatDay(run.floor + below(random, TODAY + SHAPE.days - run.floor)),
-  }
-  apply(
-    run,
-    'DELROOMDAY',
-    () => ask(node, 'DELROOMDAY', place).error === '',
-    (index) => noteWord(model, index, id, place.roomType, place.date),
-  )
+  const word = { availability: below(run.random, 5), finalPrice: run.node.index + 1, rateFeatures }
+  change(run, 'SETROOMPKG', { ...someNight(run, propertyId), ...word })
 }
 
 function dropDays(run: Run): void {
   const day = run.floor + 1
-  const command = () =>
-    applyOwn(run.node, KIND.dropBefore, (writer) => {
+  apply(run, 'dropBefore', (index) => {
+    const code = applyOwn(run.node, KIND.dropBefore, (writer) => {
       writeU32(writer, day)
       writeU8(writer, GAP_REASON.operator)
-    }) === OUTCOME.done
-  apply(run, 'dropBefore', command, (index) => {
+    })
+    if (code !== OUTCOME.done) return false
     run.floor = day
     noteDropped(run.model, index, day)
+    return true
   })
 }
 
 function orderSome(run: Run): void {
   const segment = pick(SHAPE.segments, run.random)
   const roomType = pick([undefined, ...SHAPE.roomTypes], run.random)
-  apply(
-    run,
-    'orderRows',
-    () => orderRows(run.node, segment, roomType) === OUTCOME.done,
-    () => undefined,
-  )
+  apply(run, 'orderRows', () => orderRows(run.node, segment, roomType) === OUTCOME.done)
 }
 
 /** Swaps a few rows, as a step towards a random order. */
@@ -185,12 +157,7 @@ function swapSome(run: Run): void {
   if (tables.length === 0) return
   for (const command of orderTable(memory, pick(tables, run.random))) {
     if (command === undefined) continue
-    apply(
-      run,
-      'swapRows',
-      () => applyCommandOf(run.node, command.kind, command.body) === OUTCOME.done,
-      () => undefined,
-    )
+    apply(run, 'swapRows', () => applyCommandOf(run.node, command.kind, command.body) === OUTCOME.done)
     // The other rows stay; the next step starts with other swaps.
     if (run.random() < 0.3) return
   }
@@ -198,28 +165,18 @@ function swapSome(run: Run): void {
 
 /** One random command; in a calm, structural changes leave searches time to end. */
 function step(run: Run, isCalm: boolean): void {
-  const { node, model, random } = run
-  const propertyId = someId(random)
-  const roomType = pick(SHAPE.roomTypes, random)
+  const { node, random } = run
+  const { date, ...room } = someNight(run, someId(random))
+  const { propertyId } = room
   const draw = isCalm && random() < 0.9 ? WORD_DRAW : below(random, 1000)
   if (draw < 250) setProperty(run, propertyId)
   else if (draw < 780) setPackage(run, propertyId)
-  else if (draw < 830) deletePackage(run, propertyId)
-  else if (draw < 870) {
-    const date = formatDay(run.floor + below(random, TODAY + SHAPE.days - run.floor))
-    const command = () => ask(node, 'DELPROPDAY', { propertyId, date }).error === ''
-    apply(run, 'DELPROPDAY', command, (index) => noteDeletedDay(model, index, propertyId, date))
-  } else if (draw < 890) {
-    const command = () => ask(node, 'DELPROPROOM', { propertyId, roomType }).error === ''
-    apply(run, 'DELPROPROOM', command, (index) => noteDeletedRoom(model, index, propertyId, roomType))
-  } else if (draw < 930) {
-    const command = () => ask(node, 'DELPROP', { propertyId }).error === ''
-    apply(run, 'DELPROP', command, (index) => noteDeletedProperty(model, index, propertyId))
-  } else if (draw < 932) {
-    const segment = pick(SHAPE.segments, random)
-    const command = () => ask(node, 'DELSEGMENT', { segment }).error === ''
-    apply(run, 'DELSEGMENT', command, (index) => noteDeletedSegment(model, index, segment))
-  } else if (draw < 940) orderSome(run)
+  else if (draw < 830) change(run, 'DELROOMDAY', { ...room, date })
+  else if (draw < 870) change(run, 'DELPROPDAY', { propertyId, date })
+  else if (draw < 890) change(run, 'DELPROPROOM', room)
+  else if (draw < 930) change(run, 'DELPROP', { propertyId })
+  else if (draw < 932) change(run, 'DELSEGMENT', { segment: pick(SHAPE.segments, random) })
+  else if (draw < 940) orderSome(run)
   else if (draw < 970) swapSome(run)
   else if (draw < 995) {
     sweepOne(node.store)
@@ -258,13 +215,13 @@ function startReaders(run: Run) {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Applies commands under readers. @returns the first error in their replies, or nothing */
 /** Changes that a run makes, each at least once. */
 const KINDS = [
   ...['SETPROP', 'SETROOMPKG', 'DELROOMDAY', 'DELPROPDAY', 'DELPROPROOM', 'DELPROP', 'DELSEGMENT'],
   ...['orderRows', 'swapRows', 'dropBefore'],
 ]
 
+/** Applies commands under readers. @returns the first error in their replies, or nothing */
 async function runUnderReaders(run: Run, draw: StructureDraw) {
   for (let n = 0; n < SHAPE.properties; n++) setProperty(run, `p${n}`)
   for (let n = 0; n < SHAPE.properties * 8; n++) setPackage(run, `p${below(run.random, SHAPE.properties)}`)
