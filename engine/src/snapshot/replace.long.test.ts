@@ -1,4 +1,4 @@
-import { assert, createCodecList, formatDay } from '@vacancy/shared'
+import { formatDay } from '@vacancy/shared'
 import { beforeEach, expect, test } from 'vitest'
 import { applyCommand, recountDigest } from '../store/apply.ts'
 import {
@@ -11,7 +11,6 @@ import {
   writeBytes,
   writeName,
 } from '../store/command.ts'
-import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { CONTROL, STATE } from '../store/layout.ts'
 import { recountCharge } from '../store/recount.ts'
 import { encodeSessions } from '../store/sessions.ts'
@@ -22,25 +21,22 @@ import {
   memoryReserve,
   publish,
   type Store,
-  scratchOf,
   state,
   stateDigest,
 } from '../store/store.ts'
 import { beginRequest, closeStore, endRequest, enter, leave, openStore } from '../store/version.ts'
 import { dropBefore, GAP_REASON, packagesBefore } from '../store/window.ts'
+import { writeSnapshot } from '../testing/copied-node.ts'
 import { createSimulatedDisk, type SimulatedDisk } from '../testing/disk.ts'
 import { runModel, TODAY } from '../testing/model.ts'
-import { ask, type NodeInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
+import { ask, type NodeInMemory } from '../testing/node-in-memory.ts'
 import { type PressureResult, runPressure } from '../testing/pressure.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
-import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
-import { openSeedFile, type SnapshotReader } from './load.ts'
+import type { SnapshotReader } from './load.ts'
 import { inlineDecoder, lackingBytes, loadedBytes, memoryTooSmall, replaceData, replaceStore } from './replace.ts'
-import { inlineEncoder, writeSeedFileAtOnce } from './write.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const MEMORY = 128 << 20
-const codecs = createCodecList(SAMPLE_CODECS)
 
 let disk: SimulatedDisk
 let simulation: Simulation
@@ -50,28 +46,7 @@ beforeEach(({ onTestFailed }) => {
   simulation = createSimulation({ disk })
 })
 
-/** The state of a node as a snapshot. */
-function snapshotOf(node: NodeInMemory, path: string): SnapshotReader {
-  const { store } = node
-  const point = {
-    epoch: beginCopyOnWrite(store),
-    index: node.index,
-    term: 3,
-    shardId: 's1',
-    voters: ['n1'],
-    recordsStart: store.writer.recordsStart,
-    recordsEnd: store.writer.gap.low,
-  }
-  const scratch = scratchOf(store.memory, 1) + 65_536
-  const captured = captureStore(store.memory, point, codecs, scratch)
-  assert(captured !== undefined, 'the epoch was kept')
-  const { source } = captured
-  writeSeedFileAtOnce(simulation.env, path, source, {
-    encoder: inlineEncoder(source, scratch + CAPTURE_SCRATCH_BYTES),
-  })
-  endCopyOnWrite(store)
-  return openSeedFile(disk, path)
-}
+const snapshotOf = (node: NodeInMemory, path: string) => writeSnapshot(node, simulation, path)
 
 function replace(store: Store, reader: SnapshotReader): { ended: unknown[] } {
   const ended: unknown[] = []

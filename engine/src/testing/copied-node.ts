@@ -7,18 +7,15 @@ import { inlineDecoder, replaceData, replaceStore } from '../snapshot/replace.ts
 import { inlineEncoder, writeSeedFileAtOnce } from '../snapshot/write.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { createStore, scratchOf } from '../store/store.ts'
-import { createSimulatedDisk, type SimulatedDisk } from './disk.ts'
 import { type NodeInMemory, nodeOver, SAMPLE_CODECS } from './node-in-memory.ts'
-import { createSimulation } from './simulation.ts'
+import { createSimulation, type Simulation } from './simulation.ts'
 
 const FILE = '/copy.snapshot'
 const codecs = createCodecList(SAMPLE_CODECS)
 
-/** Writes a snapshot of the node to a disk of its own. */
-function snapshotOf(node: NodeInMemory): { readonly disk: SimulatedDisk; readonly reader: SnapshotReader } {
+/** Writes the state of a node as a snapshot to the disk of a simulation. */
+export function writeSnapshot(node: NodeInMemory, { env, disk }: Simulation, path = FILE): SnapshotReader {
   const { store } = node
-  const disk = createSimulatedDisk()
-  const { env } = createSimulation({ disk })
   const point = {
     epoch: beginCopyOnWrite(store),
     index: node.index,
@@ -32,16 +29,17 @@ function snapshotOf(node: NodeInMemory): { readonly disk: SimulatedDisk; readonl
   const captured = captureStore(store.memory, point, codecs, scratch)
   assert(captured !== undefined, 'the epoch was kept')
   const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
-  writeSeedFileAtOnce(env, FILE, captured.source, { encoder })
+  writeSeedFileAtOnce(env, path, captured.source, { encoder })
   endCopyOnWrite(store)
-  return { disk, reader: openSeedFile(disk, FILE) }
+  return openSeedFile(disk, path)
 }
 
 export function copyOf(node: NodeInMemory): NodeInMemory {
-  const { disk, reader } = snapshotOf(node)
+  const simulation = createSimulation()
+  const reader = writeSnapshot(node, simulation)
   const loaded = createStore({ memoryBytes: 96 << 20, readers: 2, scratchBytes: 16 << 20, sessionBytesMax: 1 << 20 })
   const ended: unknown[] = []
-  replaceStore(createSimulation({ disk }).env, loaded, reader, inlineDecoder(disk), (error) => ended.push(error))
+  replaceStore(simulation.env, loaded, reader, inlineDecoder(simulation.disk), (error) => ended.push(error))
   assert(ended.length === 1 && ended[0] === undefined, 'the snapshot was loaded')
   const copy = nodeOver(loaded, node.day)
   copy.index = node.index
@@ -51,8 +49,9 @@ export function copyOf(node: NodeInMemory): NodeInMemory {
 
 /** A bulk load: the data of one node replace those of another, whose stays remain. */
 export function loadDataOf(from: NodeInMemory, to: NodeInMemory): void {
-  const { disk, reader } = snapshotOf(from)
+  const simulation = createSimulation()
+  const reader = writeSnapshot(from, simulation)
   const ended: unknown[] = []
-  replaceData(createSimulation({ disk }).env, to.store, reader, inlineDecoder(disk), (error) => ended.push(error))
+  replaceData(simulation.env, to.store, reader, inlineDecoder(simulation.disk), (error) => ended.push(error))
   assert(ended.length === 1 && ended[0] === undefined, 'the data were loaded')
 }
