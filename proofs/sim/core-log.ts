@@ -235,30 +235,21 @@ function runsOf(storage: ArrayStorage): TermRun[] {
   return runs
 }
 
-function batchesOf(storage: ArrayStorage, from: number, to: number, bytesMax: number): EntryBatch[] {
-  return batchesFrom(from, storage.entries.slice(from - storage.firstIndex, to - storage.firstIndex + 1), bytesMax)
-}
-
 /** Entries as batches of one term, limited in total bytes, with at least one entry. */
-function batchesFrom(from: number, entries: readonly Uint8Array[], bytesMax: number): EntryBatch[] {
+function batchesOf(storage: ArrayStorage, from: number, to: number, bytesMax: number): EntryBatch[] {
   const batches: EntryBatch[] = []
   let parts: Uint8Array[] = []
   let bytes = 0
-  let first = from
+  let firstIndex = from
   let term = -1
   const close = (): void => {
-    if (parts.length === 0) return
-    const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-    let at = 0
-    for (const part of parts) {
-      all.set(part, at)
-      at += part.length
-    }
-    batches.push({ firstIndex: first, count: parts.length, bytes: all })
-    first += parts.length
+    const count = parts.length
+    if (count === 0) return
+    batches.push({ firstIndex, count, bytes: new Uint8Array(Buffer.concat(parts)) })
+    firstIndex += count
     parts = []
   }
-  for (const entry of entries) {
+  for (const entry of storage.entries.slice(from - storage.firstIndex, to - storage.firstIndex + 1)) {
     if (bytes > 0 && bytes + entry.length > bytesMax) break
     const own = entryTerm(viewOf(entry), 0)
     if (own !== term) close()

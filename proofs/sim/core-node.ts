@@ -177,23 +177,7 @@ function startCore(host: Host): Running {
   })
   const { snapshot, ...recovered } = log.recovered
   const raft = createRaft(
-    {
-      id,
-      electionTicks: knobs.electionTicks,
-      heartbeatTicks: knobs.heartbeatTicks,
-      random: (below) => host.random.below(below),
-      preVote: knobs.preVote,
-      checkQuorum: knobs.checkQuorum,
-      stepDownOnRemoval: true,
-      validateChanges: true,
-      isLockStep: knobs.isLockStep,
-      limits: {
-        messageBytes: knobs.messageBytes,
-        inflightMessages: knobs.inflightMessages,
-        inflightBytes: knobs.inflightBytes,
-      },
-      keepBytes: knobs.keepBytes,
-    },
+    { ...raftConfig(host, id), preVote: knobs.preVote, checkQuorum: knobs.checkQuorum, isLockStep: knobs.isLockStep },
     {
       ...recovered,
       applied: snapshot.index,
@@ -287,6 +271,17 @@ function startCore(host: Host): Running {
     },
     isDurable: log.isDurable,
     isMute,
+  }
+}
+
+/** What all simulated nodes have in common. */
+export function raftConfig({ random, world: { knobs } }: Host, id: number) {
+  const { electionTicks, heartbeatTicks, messageBytes, inflightMessages, inflightBytes, keepBytes } = knobs
+  return {
+    ...{ id, electionTicks, heartbeatTicks, keepBytes, limits: { messageBytes, inflightMessages, inflightBytes } },
+    random: (below: number) => random.below(below),
+    stepDownOnRemoval: true,
+    validateChanges: true,
   }
 }
 

@@ -92,7 +92,7 @@ import { checksumSeed } from '../../engine/src/wal/record.ts'
 import { listLogFiles, scanLog, termAt } from '../../engine/src/wal/scan.ts'
 import { prepareNext, type Wal } from '../../engine/src/wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../../engine/src/wal/wal-thread.ts'
-import { halvesOf } from './core-node.ts'
+import { halvesOf, raftConfig } from './core-node.ts'
 import { leaderOf, meetDisk } from './faults.ts'
 import { call, complete } from './history.ts'
 import type { Fault } from './knobs.ts'
@@ -312,17 +312,9 @@ function startDriver(host: Host): Running {
     setPeers: () => undefined,
     close: () => Promise.resolve(),
   }
-  const tools = storeTools(env, node.number, world.knobs, walOptions(world), (context, index, bytes, start, end) =>
-    noteApplied(
-      driver,
-      applyCommand(context, index, bytes, start, end),
-      context.store.memory,
-      index,
-      bytes,
-      start,
-      end,
-    ),
-  )
+  const apply: typeof applyCommand = (context, ...entry) =>
+    noteApplied(driver, applyCommand(context, ...entry), context.store.memory, ...entry)
+  const tools = storeTools(env, node.number, world.knobs, walOptions(world), apply)
   follow(
     recoverySteps(
       env,
@@ -505,7 +497,7 @@ function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
 
 function become(
   driver: DriverNode,
-  { wal, cluster, directory, context, store }: RecoveredNode,
+  { wal, cluster, directory, store }: RecoveredNode,
   machine: Machine,
   id: number,
   restored: RestoredState,
@@ -516,34 +508,13 @@ function become(
   assert(formation !== undefined, 'the shard is known')
   const log = startLog(driver, wal)
   const cursors: LogCursors = new Map()
-  const raft = createRaft(
-    {
-      id,
-      electionTicks: knobs.electionTicks,
-      heartbeatTicks: knobs.heartbeatTicks,
-      random: (below) => host.random.below(below),
-      preVote: true,
-      checkQuorum: true,
-      stepDownOnRemoval: true,
-      validateChanges: true,
-      limits: {
-        messageBytes: knobs.messageBytes,
-        inflightMessages: knobs.inflightMessages,
-        inflightBytes: knobs.inflightBytes,
-      },
-      keepBytes: knobs.keepBytes,
-    },
-    restored,
-  )
+  const raft = createRaft({ ...raftConfig(host, id), preVote: true, checkQuorum: true }, restored)
   const replicaParts: ReplicaParts = {
     env,
     raft,
     machine: {
       ...machine,
-      apply(index, bytes, start, end) {
-        const applied = applyCommand(context, index, bytes, start, end)
-        return noteApplied(driver, applied, machine.memory, index, bytes, start, end)
-      },
+      apply: (...entry) => noteApplied(driver, machine.apply(...entry), machine.memory, ...entry),
       stays: {
         ...machine.stays,
         replyTo(applied) {

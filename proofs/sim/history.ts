@@ -101,14 +101,8 @@ export type CheckOptions = {
 
 /** Checks every key; ends with the first one that cannot be explained. */
 export function checkHistory(operations: readonly Operation[], options: CheckOptions = {}): Verdict {
-  const byKey = new Map<number, Operation[]>()
-  for (const operation of operations) {
-    const own = byKey.get(operation.key)
-    if (own) own.push(operation)
-    else byKey.set(operation.key, [operation])
-  }
   let steps = 0
-  for (const [key, own] of byKey) {
+  for (const [key, own] of Map.groupBy(operations, (operation) => operation.key)) {
     const verdict = checkKey(key, own, options)
     steps += verdict.steps
     if (verdict.verdict !== 'linearizable') return { ...verdict, steps }

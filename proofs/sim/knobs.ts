@@ -209,8 +209,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
   const tickMs = between(random, 2, 30)
   const latencyUsMax = betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 40))
   const drawn = drawClasses(random, profile)
-  const exhausting = withExhaustion(streamOf(seed, 'exhaust'), profile, drawn, usesStore)
-  const classes = withRestores(streamOf(seed, 'restore'), profile, exhausting, usesStore)
+  const classes = usesStore ? [...drawn, ...classesOfStore(seed, profile, drawn.length === 0)] : drawn
   const has = (name: FaultClass) => classes.includes(name)
   const lengthClass = random.below(10)
   const clients = between(random, 1, 8)
@@ -294,15 +293,13 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
   const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
   const often = { faultEveryUs: Math.round(electionUs * (0.5 + random.below(30) / 10)) }
   const voters = pick(random, [3, 3, 5])
+  const quick = { ...often, voters, learners: 0, heartbeatTicks: 1 }
   switch (profile) {
     case 'elections':
       // Slow disks and short timeouts: votes and terms are being written when the process ends.
       return {
-        ...often,
-        voters,
-        learners: 0,
+        ...quick,
         electionTicks: between(random, 4, 8),
-        heartbeatTicks: 1,
         syncUsMin: Math.round(knobs.tickMs * 500),
         syncUsMax: Math.round(knobs.tickMs * 2_500),
         thinkUs: betweenDecades(random, 5_000, 50_000),
@@ -345,11 +342,8 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
     case 'fulldisk':
       // Entries are being written to a full disk, and others are about to replace them.
       return {
-        ...often,
-        voters,
-        learners: 0,
+        ...quick,
         electionTicks: between(random, 4, 12),
-        heartbeatTicks: 1,
         syncUsMin: 200,
         syncUsMax: Math.round(electionUs / 4),
         snapshotEvery: 2_000,
@@ -359,11 +353,8 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
     case 'refusals':
       // The disk is full and slower than elections: refused writes and later ones wait for it together.
       return {
-        ...often,
-        voters,
-        learners: 0,
+        ...quick,
         electionTicks: between(random, 4, 8),
-        heartbeatTicks: 1,
         latencyUsMin: 100,
         latencyUsMax: 1_000,
         syncUsMin: 200,
@@ -427,29 +418,15 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
 }
 
 const WITHOUT_STORE = FAULT_CLASSES.filter((name) => name !== 'exhaust' && name !== 'restore')
+/** Profiles in which stores also run out of memory, and in which shards are restored. */
 const EXHAUSTING: readonly Profile[] = ['mixed', 'crash', 'snapshot', 'membership', 'disk']
-
-/** Only a store can run out of memory; other drawn faults are unchanged. */
-function withExhaustion(
-  random: Random,
-  profile: Profile,
-  drawn: readonly FaultClass[],
-  usesStore: boolean,
-): readonly FaultClass[] {
-  const isDrawn = usesStore && drawn.length > 0 && EXHAUSTING.includes(profile) && chance(random, 0.4)
-  return isDrawn ? [...drawn, 'exhaust'] : drawn
-}
-
 const RESTORING: readonly Profile[] = ['mixed', 'calm', 'crash', 'elections', 'membership', 'snapshot']
 
-/** Only shards with a store have backups; other drawn faults are unchanged. */
-function withRestores(
-  random: Random,
-  profile: Profile,
-  drawn: readonly FaultClass[],
-  usesStore: boolean,
-): readonly FaultClass[] {
-  return usesStore && RESTORING.includes(profile) && chance(random, 0.5) ? [...drawn, 'restore'] : drawn
+/** Faults that only a store has; the others that were drawn are unchanged. */
+function classesOfStore(seed: number, profile: Profile, isFaultless: boolean): FaultClass[] {
+  const exhausts = !isFaultless && EXHAUSTING.includes(profile) && chance(streamOf(seed, 'exhaust'), 0.4)
+  const restores = RESTORING.includes(profile) && chance(streamOf(seed, 'restore'), 0.5)
+  return [...(exhausts ? ['exhaust' as const] : []), ...(restores ? ['restore' as const] : [])]
 }
 
 export type Fault = {

@@ -49,17 +49,6 @@ type Frame = {
   readonly isNamed: boolean
 }
 
-type NetworkCounts = {
-  sent: number
-  delivered: number
-  dropped: number
-  duplicated: number
-  late: number
-  damaged: number
-  blocked: number
-  resets: number
-}
-
 export type Network = {
   readonly nodes: number
   readonly knobs: NetworkKnobs
@@ -79,7 +68,7 @@ export type Network = {
   /** Whether a node thinks that it is connected to another; counts up with each change. */
   readonly isConnected: Uint8Array
   readonly isConnecting: Uint8Array
-  readonly counts: NetworkCounts
+  readonly counts: ReturnType<typeof createCounts>
   /** Rates no longer apply; only existing blocks remain. */
   isCalm: boolean
   /** Counts the restores of the shard. */
@@ -117,11 +106,15 @@ export function createNetwork(
     },
     isConnected: new Uint8Array(links),
     isConnecting: new Uint8Array(links),
-    counts: { sent: 0, delivered: 0, dropped: 0, duplicated: 0, late: 0, damaged: 0, blocked: 0, resets: 0 },
+    counts: createCounts(),
     isCalm: false,
     life: 0,
     damage,
   }
+}
+
+function createCounts() {
+  return { sent: 0, delivered: 0, dropped: 0, duplicated: 0, late: 0, damaged: 0, blocked: 0, resets: 0 }
 }
 
 export function linkOf(network: Network, from: number, to: number): number {

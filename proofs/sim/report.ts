@@ -7,28 +7,14 @@ import type { RunResult } from './cluster.ts'
 import { FAULT_CLASSES, type FaultClass } from './knobs.ts'
 import { ORACLES, type OracleName } from './oracles.ts'
 
-export type Summary = {
-  runs: number
-  /** Runs by program. */
-  readonly programs: { [name: string]: number }
-  failed: number[]
-  events: number
-  simulatedUs: number
-  seconds: number
-  operations: number
-  checkSteps: number
-  undecided: number
-  determinismChecks: number
-  readonly faults: Record<FaultClass, number>
-  readonly checks: Record<OracleName, number>
-  readonly counts: { [name: string]: number }
-}
+export type Summary = ReturnType<typeof createSummary>
 
-export function createSummary(): Summary {
+export function createSummary() {
   return {
     runs: 0,
-    programs: {},
-    failed: [],
+    /** Runs by program. */
+    programs: {} as { [name: string]: number },
+    failed: [] as number[],
     events: 0,
     simulatedUs: 0,
     seconds: 0,
@@ -36,9 +22,9 @@ export function createSummary(): Summary {
     checkSteps: 0,
     undecided: 0,
     determinismChecks: 0,
-    faults: Object.fromEntries(FAULT_CLASSES.map((name) => [name, 0])) as Summary['faults'],
-    checks: Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Summary['checks'],
-    counts: {},
+    faults: Object.fromEntries(FAULT_CLASSES.map((name) => [name, 0])) as Record<FaultClass, number>,
+    checks: Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>,
+    counts: {} as { [name: string]: number },
   }
 }
 

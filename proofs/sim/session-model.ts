@@ -19,9 +19,9 @@ const KEY_BYTES = 16
 const HEADER_BYTES = KEY_BYTES + 3 * 8 + 2
 const RESULT_BYTES = 8 + 1 + 1 + 4 + 4 + 8
 
-type Lanes = { lo: number; hi: number }
+export type Lanes = { lo: number; hi: number }
 
-function mix(lanes: Lanes, words: readonly number[]): void {
+export function mix(lanes: Lanes, words: readonly number[]): void {
   for (const word of words) {
     lanes.lo = Math.imul(lanes.lo ^ word, 0xcc9e2d51)
     lanes.lo ^= lanes.lo >>> 15

@@ -24,6 +24,7 @@ import { findName, NAMES } from '../../engine/src/store/dictionary.ts'
 import { nameHash } from '../../engine/src/store/digest.ts'
 import { readNight } from '../../engine/src/store/read.ts'
 import type { Memory } from '../../engine/src/store/store.ts'
+import { type Lanes, mix } from './session-model.ts'
 import {
   confirmStay,
   createStaysModel,
@@ -354,19 +355,12 @@ function sellableDifference(model: StaysModel, memory: Memory): StayDifference |
 
 // The contribution of the ledger to the state digest, by an independent implementation
 
-type Lanes = { lo: number; hi: number }
-
 export function ledgerDigest(memory: Memory): Lanes {
   const { stays, nights, generations, roomTypes } = decodeLedger(encodeLedger(memory), 'ledger')
   const sum: Lanes = { lo: 0, hi: 0 }
   const add = (kind: number, words: readonly number[]): void => {
     const lanes = { lo: 0x6a09e667 ^ kind, hi: 0xbb67ae85 ^ kind }
-    for (const word of words) {
-      lanes.lo = Math.imul(lanes.lo ^ word, 0xcc9e2d51)
-      lanes.lo ^= lanes.lo >>> 15
-      lanes.hi = Math.imul(lanes.hi ^ word, 0x85ebca6b)
-      lanes.hi ^= lanes.hi >>> 13
-    }
+    mix(lanes, words)
     sum.lo = (sum.lo + lanes.lo) >>> 0
     sum.hi = (sum.hi + lanes.hi) >>> 0
   }

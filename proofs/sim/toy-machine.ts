@@ -125,12 +125,7 @@ function executeOnce(machine: ToyMachine, kind: number, bytes: Uint8Array, view:
     machine.sessions.set(session, results)
   }
   const earlier = results.get(number)
-  if (earlier) {
-    result.code = earlier.code
-    result.value = earlier.value
-    result.index = earlier.index
-    return
-  }
+  if (earlier) return void Object.assign(result, earlier)
   // Number 0 represents everything below the window.
   const closed = results.get(0)?.index ?? 0
   if (number <= closed) {
@@ -170,13 +165,9 @@ function execute(machine: ToyMachine, kind: number, bytes: Uint8Array, body: num
   result.value = Math.max(0, after)
   if (after === before) return
   values[register] = after
-  mix(machine, register, before, after)
-}
-
-/** The digest is a sum over the state, independent of its history. */
-function mix(machine: ToyMachine, place: number, before: number, after: number): void {
-  add(machine, -hash(place, before, 1, 0))
-  add(machine, hash(place, after, 1, 0))
+  // The digest is a sum over the state, independent of its history.
+  add(machine, -hash(register, before, 1, 0))
+  add(machine, hash(register, after, 1, 0))
 }
 
 function add(machine: ToyMachine, value: number): void {

@@ -187,39 +187,7 @@ export type SimulatedNode = {
   lastEnd: string
 }
 
-export type Counts = {
-  readonly faults: Record<FaultClass, number>
-  elections: number
-  snapshotsTaken: number
-  snapshotsInstalled: number
-  membershipChanges: number
-  transfers: number
-  restarts: number
-  refusals: number
-  entries: number
-  requests: number
-  answers: number
-  reads: number
-  unknowns: number
-  /** Replies to builders, and how many of them were refusals for lack of memory or of a day. */
-  built: number
-  memoryRefusals: number
-  outsideWindow: number
-  /** Replies about hotels and stays. */
-  stayReplies: number
-  /** Nodes that ended because they had no memory block for a write within the budget. */
-  exhausted: number
-  maintenances: number
-  loads: number
-  /** Reads that waited for an index that a client knew. */
-  waitedIndexes: number
-  backups: number
-  /** Runs over a New Year, and over the end of a 28 February before a 29th. */
-  newYears: number
-  leapDays: number
-  /** Runs that ended without a majority of intact disks, for which only safety was checked. */
-  lostMajorities: number
-}
+export type Counts = ReturnType<typeof createCounts>
 
 /** What a shard can be restored from (restore.ts). */
 export type Backup = {
@@ -366,32 +334,26 @@ export function createWorld(options: WorldOptions): World {
   return world
 }
 
-function createCounts(): Counts {
+function createCounts() {
   return {
-    faults: {} as Counts['faults'],
-    elections: 0,
-    snapshotsTaken: 0,
-    snapshotsInstalled: 0,
-    membershipChanges: 0,
-    transfers: 0,
-    restarts: 0,
-    refusals: 0,
-    entries: 0,
-    requests: 0,
-    answers: 0,
-    reads: 0,
-    unknowns: 0,
-    built: 0,
-    memoryRefusals: 0,
-    outsideWindow: 0,
+    faults: {} as Record<FaultClass, number>,
+    ...{ elections: 0, snapshotsTaken: 0, snapshotsInstalled: 0, membershipChanges: 0, transfers: 0 },
+    ...{ restarts: 0, refusals: 0, entries: 0, requests: 0, answers: 0, reads: 0, unknowns: 0 },
+    /** Replies to builders, and how many of them were refusals for lack of memory or of a day. */
+    ...{ built: 0, memoryRefusals: 0, outsideWindow: 0 },
+    /** Replies about hotels and stays. */
     stayReplies: 0,
+    /** Nodes that ended because they had no memory block for a write within the budget. */
     exhausted: 0,
     maintenances: 0,
     loads: 0,
+    /** Reads that waited for an index that a client knew. */
     waitedIndexes: 0,
     backups: 0,
+    /** Runs over a New Year, and over the end of a 28 February before a 29th. */
     newYears: 0,
     leapDays: 0,
+    /** Runs that ended without a majority of intact disks, for which only safety was checked. */
     lostMajorities: 0,
   }
 }
