@@ -6,7 +6,7 @@
 import { chance, pick, type Random } from '@vacancy/testkit/random'
 import { count } from './counts.ts'
 import { type End, type EndEvents, later, type Process } from './net.ts'
-import { execute, type Law, malformedFrame, numberOf, opOf, successFrame, takeFrames, trace } from './ops.ts'
+import { execute, type Law, listFrame, malformedFrame, numberOf, opOf, successFrame, takeFrames, trace } from './ops.ts'
 import type { Shard } from './shard.ts'
 
 export type Foreign = {
@@ -67,7 +67,7 @@ function serve(foreign: Foreign, serving: Serving, frame: Buffer, inner: number)
       count(counts, 'foreign mute')
       return close()
     }
-    return kind === 'router' ? malformedFrame(id, '404') : codecList(id)
+    return kind === 'router' ? malformedFrame(id, '404') : listFrame(id)
   }
   const op = opOf(law, numberOf(frame, inner))
   const shard = foreign.shardOf(segment)
@@ -97,21 +97,4 @@ function serve(foreign: Foreign, serving: Serving, frame: Buffer, inner: number)
   execute(law, op)
   if (fate === 'closes after') return close()
   return fate === '503 after' ? malformedFrame(id, '503') : fate === 'silent' ? undefined : successFrame(id, op, 0)
-}
-
-/** What a node answers to GETCODECS: one field of raw bytes. */
-function codecList(id: number): Buffer {
-  const names = 'a,b'
-  const frame = Buffer.alloc(26 + names.length)
-  frame[0] = 0xff
-  frame.writeUInt32LE(id, 1)
-  frame.writeUInt32LE(frame.length - 9, 5)
-  frame[9] = 7
-  frame.write('SUCCESS', 10, 'latin1')
-  frame.writeUInt16LE(1, 17)
-  frame.writeUInt16LE(1, 19)
-  frame[21] = 9
-  frame.writeUInt32LE(names.length, 22)
-  frame.write(names, 26, 'latin1')
-  return frame
 }

@@ -30,21 +30,11 @@ export const fabricModelCommand = defineCommand({
     },
     'keep-going': { type: 'boolean', summary: 'Continues after a failing seed.' },
   },
-  run: async ({ flags }) => {
-    return await runSeeds(flags)
-  },
+  run: async ({ flags: { seed, seeds, from, keepGoing } }) =>
+    await (seed === undefined ? runSeeds(from, seeds, keepGoing) : runSeeds(seed, 1, keepGoing)),
 })
 
-type Flags = {
-  readonly seeds: number
-  readonly from: number
-  readonly seed: number | undefined
-  readonly keepGoing: boolean
-}
-
-async function runSeeds({ seed: only, seeds: wanted, from: first, keepGoing }: Flags): Promise<number> {
-  const from = only ?? first
-  const seeds = only === undefined ? wanted : 1
+async function runSeeds(from: number, seeds: number, keepGoing: boolean): Promise<number> {
   const counts: Counts = new Map()
   const began = performance.now()
   const failed: number[] = []

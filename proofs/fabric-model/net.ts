@@ -74,30 +74,6 @@ export type End = Wire & {
   isEnding: boolean
 }
 
-/** One direction of a connection. */
-export type Pipe = {
-  queued: Uint8Array[]
-  queuedBytes: number
-  flight: { bytes: Buffer; atUs: number }[]
-  flightBytes: number
-  lastAtUs: number
-  /** Bytes that the receiver got, and their number at which the connection is cut. */
-  delivered: number
-  cutAt: number
-  written: number
-  /** When the first so many bytes were written. */
-  readonly writes: { readonly end: number; readonly atUs: number }[]
-  /** When the receiver had the first so many bytes. */
-  readonly reads: { readonly end: number; readonly atUs: number }[]
-  /** It was stalled or cut. */
-  wasFaulty: boolean
-  stalledUntilUs: number
-  mustDrain: boolean
-  finAtUs: number
-  isFinSent: boolean
-  isFinSeen: boolean
-}
-
 const CONNECT_US = 1_000_000
 
 export function createNet(seed: number, counts: Counts, knobs: NetKnobs): Net {
@@ -180,13 +156,13 @@ export function connect(process: Process, address: Address, events: EndEvents & 
       later(process, CONNECT_US, () => {
         if (end.isClosed) return
         count(counts, 'connect timed out')
-        shut(end, 'not open within 1000 ms')
+        destroy(end, 'not open within 1000 ms')
       })
       return
     }
     if (listener?.accept === undefined || !listener.isAlive || (!net.isHealed && chance(random, knobs.refuseP))) {
       count(counts, 'connect refused')
-      shut(end, 'connection refused')
+      destroy(end, 'connection refused')
       return
     }
     join(end, listener)
@@ -215,18 +191,26 @@ function join(end: End, listener: Process): void {
   })
 }
 
-function createPipe(): Pipe {
+/** One direction of a connection. */
+export type Pipe = ReturnType<typeof createPipe>
+/** When the first so many bytes were there. */
+type Mark = { readonly end: number; readonly atUs: number }
+
+function createPipe() {
   return {
-    queued: [],
+    queued: [] as Uint8Array[],
     queuedBytes: 0,
-    flight: [],
+    flight: [] as { bytes: Buffer; atUs: number }[],
     flightBytes: 0,
     lastAtUs: 0,
+    /** Bytes that the receiver got, and their number at which the connection is cut. */
     delivered: 0,
     cutAt: Number.POSITIVE_INFINITY,
     written: 0,
-    writes: [],
-    reads: [],
+    /** Of the sender, and of the receiver. */
+    writes: [] as Mark[],
+    reads: [] as Mark[],
+    /** It was stalled or cut. */
     wasFaulty: false,
     stalledUntilUs: 0,
     mustDrain: false,
@@ -374,7 +358,7 @@ function seeFin(end: End): void {
   end.in.isFinSeen = true
   if (end.isClosed || end.events === undefined) return
   if (end.events.ended) end.events.ended()
-  else shut(end, 'closed by the other side')
+  else destroy(end, 'closed by the other side')
 }
 
 /** The connection breaks; the two sides notice at times of their own. */
@@ -386,25 +370,15 @@ export function cut(end: End): void {
     one.in.wasFaulty = true
     one.in.stalledUntilUs = Number.MAX_SAFE_INTEGER
     one.in.flight = []
-    later(one.process, us, () => {
-      if (!one.isClosed) shut(one, 'connection reset')
-    })
+    later(one.process, us, () => destroy(one, 'connection reset'))
   }
 }
 
 function reset(end: End): void {
-  const { net } = end.process
-  later(end.process, net.knobs.latencyUs, () => {
-    if (!end.isClosed) shut(end, 'connection reset')
-  })
+  later(end.process, end.process.net.knobs.latencyUs, () => destroy(end, 'connection reset'))
 }
 
 /** Ends one side, and notifies its process. */
-function shut(end: End, reason: string): void {
-  if (end.isClosed) return
-  destroy(end, reason)
-}
-
 function destroy(end: End, reason = 'closed here'): void {
   if (end.isClosed) return
   const { process, out } = end

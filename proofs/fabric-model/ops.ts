@@ -87,7 +87,7 @@ export function opOf(law: Law, number: number): Op {
   return op
 }
 
-/** A node executes a write. @returns whether it took effect: a repeated key does not */
+/** A node executes a write. A repeated key takes no effect. */
 export function execute(law: Law, op: Op): void {
   if (!op.isWrite) return
   if (op.hasKey && op.effects > 0) return count(law.counts, 'repeats of a key')
@@ -197,6 +197,15 @@ export function malformedFrame(id: number, code: string): Buffer {
   const at = field(frame, 17, 1, 1, 4)
   frame.writeUInt32LE(3, at)
   frame.write(code, at + 4, 'latin1')
+  return frame
+}
+
+/** What a node answers to GETCODECS: one field of raw bytes. */
+export function listFrame(id: number): Buffer {
+  const names = 'a,b'
+  const frame = Buffer.alloc(9 + 8 + 2 + 7 + names.length)
+  begin(frame, id, 'SUCCESS', 1)
+  frame.write(names, field(frame, 19, 1, FIELD_BYTES, names.length), 'latin1')
   return frame
 }
 

@@ -9,7 +9,7 @@ import { drain, type Forwarder } from '../../fabric/src/forward/forwarder.ts'
 import { closePool } from '../../fabric/src/forward/hops.ts'
 import { type Connection, type Crowd, dial, judgeConnections, request, startClients } from './clients.ts'
 import { type Counts, count, PRODUCTION_CLASSES } from './counts.ts'
-import { bury, createNet, createProcess, cut, healNet, kill, type Net, type Process, stall } from './net.ts'
+import { bury, createNet, createProcess, cut, healNet, kill, type Net, stall } from './net.ts'
 import { createLaw, type Law, newOp, type Op, Violation } from './ops.ts'
 import { type Component, createComponent, type Platform, spreadAddress, spreadNews, start } from './platform.ts'
 import { changeLeader, createShard, keyOf, type Node, type Shard, startNode } from './shard.ts'
@@ -23,8 +23,6 @@ type Run = {
   readonly crowd: Crowd
   readonly random: Random
   readonly faultGapUs: number
-  /** Of components that are gone. */
-  readonly buried: Process[]
 }
 
 export type Outcome = { readonly counts: Counts; readonly events: number; readonly hash: number }
@@ -110,7 +108,7 @@ function createRun(seed: number): Run {
     isOver: false,
   }
   const faultGapUs = isRough ? betweenDecades(random, 30_000, 600_000) : 3 * S
-  return { seed, net, law, counts, platform, crowd, random: streamOf(seed, 'faults'), faultGapUs, buried: [] }
+  return { seed, net, law, counts, platform, crowd, random: streamOf(seed, 'faults'), faultGapUs }
 }
 
 function build(platform: Platform, nodes: Shard['knobs'], random: Random): void {
@@ -147,10 +145,8 @@ async function play(run: Run): Promise<void> {
   await runUntil(run, net.scheduler.nowUs + HEALING_US)
   const probes = probe(run)
   await runUntil(run, net.scheduler.nowUs + run.platform.knobs.deadlineMs * 1000 + S)
-  for (const { pending } of probes) {
-    for (const { op } of pending.values())
-      throw new Violation(`after the faults, request ${op.number} has no reply`, op)
-  }
+  for (const { op } of probes.flatMap(({ pending }) => [...pending.values()]))
+    throw new Violation(`after the faults, request ${op.number} has no reply`, op)
   for (const op of law.ops.slice(-probes.length * crowd.segments.length * 2)) {
     // Hops with small buffers are full for a moment when all segments are pending at once.
     if (op.answer !== 'success' && op.answer !== '429' && !mayBeMisled(run, op))
@@ -272,11 +268,7 @@ function killComponent(run: Run): void {
   const withMachine = chance(run.random, 0.2)
   count(run.counts, withMachine ? 'machine gone' : one.role === 'bridge' ? 'bridge killed' : 'router killed')
   kill(one.process, withMachine)
-  restartLater(run, one)
-}
-
-function restartLater(run: Run, component: Component): void {
-  after(run, betweenDecades(run.random, 5_000, 2 * S), () => restart(run, component))
+  after(run, betweenDecades(run.random, 5_000, 2 * S), () => restart(run, one))
 }
 
 function restart(run: Run, component: Component): void {

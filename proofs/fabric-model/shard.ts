@@ -154,13 +154,11 @@ function take(connection: Connection, frame: Buffer): void {
 function read(connection: Connection, op: Op, id: number, fate: Fate): void {
   const { node } = connection
   const { shard } = node
-  const { counts } = shard.law
   if (node === shard.leader && !shard.leaderReads) {
-    count(counts, 'node 405')
+    count(shard.law.counts, 'node 405')
     return send(connection, refusalFrame(id, '405'))
   }
-  if (fate === '308') return finish(connection, op, id, 'success')
-  finish(connection, op, id, fate)
+  finish(connection, op, id, fate === '308' ? 'success' : fate)
 }
 
 function write(connection: Connection, op: Op, id: number, fate: Fate): void {
@@ -248,14 +246,9 @@ function finish(connection: Connection, op: Op, id: number, fate: Fate): void {
     case 'dies before':
     case 'dies after':
       count(counts, fate === 'dies before' ? 'node dies before execution' : 'node dies after execution')
-      return dieSoon(node)
+      if (shard.leader === node) changeLeader(shard, undefined)
+      kill(process, false)
   }
-}
-
-function dieSoon(node: Node): void {
-  const { shard, process } = node
-  if (shard.leader === node) changeLeader(shard, undefined)
-  kill(process, false)
 }
 
 /** Replies of one turn may leave in any order. */
