@@ -5,16 +5,13 @@
  * - No job is dead, although most waited long.
  * - No job is delivered twice, except those that the slow consumer had in hand when it closed.
  */
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { assert, EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
+import { removeFolder, temporaryFolder } from '@vacancy/testkit/node'
 import { until } from '@vacancy/testkit/until'
-import { WebSocket } from 'ws'
-import { base64, call, TOKENS } from '../../queue/src/testing/queue.ts'
-import { startQueueProcess } from '../../queue/src/testing/shared-queue.ts'
+import { base64, call, openConsumer, type TestConsumer, TOKENS } from '../../queue/src/testing/queue.ts'
+import { startQueueProcess, unfinished } from '../../queue/src/testing/shared-queue.ts'
 
 const TOPIC = 'orders'
 const BATCH = 1_000
@@ -42,96 +39,66 @@ export type BacklogReport = Omit<Options, 'prefetch'> & {
   readonly twice: readonly string[]
 }
 
-type Run = { readonly url: string; readonly deliveries: Map<string, number> }
-
 export async function slowBacklog(
   { jobs, seconds, jobMs, consumers, prefetch }: Options,
   say: (line: string) => void = () => undefined,
 ): Promise<BacklogReport> {
-  const folder = mkdtempSync(join(tmpdir(), 'vacancy-backlog-queue-'))
+  const folder = temporaryFolder()
   const { program, url } = await startQueueProcess(folder, '')
-  const run: Run = { url, deliveries: new Map() }
+  const connect = (query: string) => openConsumer(url, `token=${TOKENS.admin}&topic=${TOPIC}&consumer=w${query}`)
   try {
-    await call(run.url, 'POST', '/producer/topic', { topic: TOPIC })
-    for (let from = 0; from < jobs; from += BATCH) await submit(run, from, Math.min(jobs, from + BATCH))
+    await call(url, 'POST', '/producer/topic', { topic: TOPIC })
+    for (let from = 0; from < jobs; from += BATCH) await submit(url, from, Math.min(jobs, from + BATCH))
     say(`${jobs} jobs wait`)
-    const { slow, inHand } = await consumeSlowly(run, { seconds, jobMs, prefetch })
+    const first = await connect(prefetch === undefined ? '' : `&prefetch=${prefetch}`)
+    const slow = await workSlowly(first, seconds, jobMs)
+    const inHand = new Set(deliveriesTo(first).slice(slow))
     say(`the slow consumer finished ${slow} and closes with ${inHand.size} in hand`)
     const begun = performance.now()
-    const sockets = await Promise.all(Array.from({ length: consumers }, () => consumeFast(run)))
-    await until('nothing is left', async () => await isDrained(run), DRAIN_MS)
+    const others = await Promise.all(Array.from({ length: consumers }, () => connect('&prefetch=100')))
+    for (const consumer of others) void workFast(consumer)
+    await until('nothing is left', async () => (await unfinished(url, [TOPIC])) === 0, DRAIN_MS)
     const drainSeconds = (performance.now() - begun) / 1000
-    for (const socket of sockets) socket.terminate()
-    const { dead } = await countsOf(run)
-    const twice = [...run.deliveries].filter(([id, count]) => count > (inHand.has(id) ? 2 : 1)).map(([id]) => id)
-    const delivered = run.deliveries.size
+    for (const { socket } of others) socket.terminate()
+    const { dead } = (await call(url, 'GET', `/api/v1/queue/topics/${TOPIC}`)).body
+    const deliveries = Map.groupBy([first, ...others].flatMap(deliveriesTo), (id) => id)
+    const twice = [...deliveries].filter(([id, { length }]) => length > (inHand.has(id) ? 2 : 1)).map(([id]) => id)
+    const delivered = deliveries.size
     return { jobs, seconds, jobMs, consumers, slow, inHand: inHand.size, drainSeconds, delivered, dead, twice }
   } finally {
     program.signal('SIGKILL')
     await program.ended
-    rmSync(folder, { recursive: true })
+    removeFolder(folder)
   }
 }
 
-async function submit({ url }: Run, from: number, end: number): Promise<void> {
+async function submit(url: string, from: number, end: number): Promise<void> {
   const jobs = Array.from({ length: end - from }, (_, n) => ({ id: `job-${from + n}`, data: base64({ n }) }))
   const { status, text } = await call(url, 'POST', '/producer/jobs', { topic: TOPIC, jobs })
   assert(status === 200, `jobs are accepted: ${text}`)
 }
 
-async function countsOf({ url }: Run) {
-  return (await call(url, 'GET', `/api/v1/queue/topics/${TOPIC}`)).body
+/** Ids in the order of their deliveries. */
+function deliveriesTo({ messages }: TestConsumer): string[] {
+  return messages.filter(({ action }) => action === 'job').map(({ jobId }) => jobId)
 }
 
-async function isDrained(run: Run): Promise<boolean> {
-  const { ready, delayed, leased } = await countsOf(run)
-  return ready + delayed + leased === 0
-}
-
-type Received = { readonly jobId: string; readonly seqId: number }
-
-/** @param onJob called for each delivery, in order */
-async function connect(run: Run, query: string, onJob: (job: Received, socket: WebSocket) => void): Promise<WebSocket> {
-  const at = `${run.url.replace('http', 'ws')}/ws?token=${TOKENS.admin}&topic=${TOPIC}&consumer=w${query}`
-  const socket = new WebSocket(at, { perMessageDeflate: false })
-  socket.on('message', (data: Buffer) => {
-    const message = JSON.parse(data.toString('utf8'))
-    if (message.action !== 'job') return
-    run.deliveries.set(message.jobId, (run.deliveries.get(message.jobId) ?? 0) + 1)
-    onJob(message, socket)
-  })
-  await once(socket, 'open')
-  return socket
-}
-
-function acknowledge(socket: WebSocket, { jobId, seqId }: Received): void {
-  socket.send(JSON.stringify({ action: 'ack', topic: TOPIC, last_id: seqId, JobID: jobId }))
-}
-
-async function consumeSlowly(
-  run: Run,
-  { seconds, jobMs, prefetch }: Pick<Options, 'seconds' | 'jobMs' | 'prefetch'>,
-): Promise<{ readonly slow: number; readonly inHand: ReadonlySet<string> }> {
-  const waiting: Received[] = []
-  const query = prefetch === undefined ? '' : `&prefetch=${prefetch}`
-  const socket = await connect(run, query, (job) => waiting.push(job))
-  const end = performance.now() + seconds * 1000
-  let slow = 0
-  while (performance.now() < end) {
+/** @returns how many jobs it finished before it closed */
+async function workSlowly(consumer: TestConsumer, seconds: number, jobMs: number): Promise<number> {
+  let finished = 0
+  for (const end = performance.now() + seconds * 1000; performance.now() < end; finished++) {
     // As a handler that takes so long.
-    await new Promise((resolve) => setTimeout(resolve, jobMs))
-    const job = waiting.shift()
-    if (job === undefined) continue
-    acknowledge(socket, job)
-    slow++
+    await wait(jobMs)
+    const job = await Promise.race([consumer.job(), wait(Math.max(0, end - performance.now()), undefined)])
+    if (job === undefined) break
+    consumer.ack(job)
   }
-  socket.close()
-  await once(socket, 'close')
-  return { slow, inHand: new Set(waiting.map(({ jobId }) => jobId)) }
+  await consumer.close()
+  return finished
 }
 
-function consumeFast(run: Run): Promise<WebSocket> {
-  return connect(run, '&prefetch=100', (job, socket) => acknowledge(socket, job))
+async function workFast(consumer: TestConsumer): Promise<void> {
+  for (;;) consumer.ack(await consumer.job())
 }
 
 export const queueBacklogCommand = defineCommand({

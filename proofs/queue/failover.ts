@@ -6,11 +6,11 @@
  * - Nothing is written by a session without the lock.
  * - Every topic accepts jobs again within 15 s, within 1 s where the process died.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
+import { removeFolder, temporaryFolder } from '@vacancy/testkit/node'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { until } from '@vacancy/testkit/until'
@@ -74,7 +74,7 @@ export async function failoverQueue(
   const databaseUrl = await postgres.createDatabase()
   const { hostname: host, port } = new URL(databaseUrl)
   const run: Run = {
-    folder: mkdtempSync(join(tmpdir(), 'vacancy-failover-queue-')),
+    folder: temporaryFolder(),
     databaseUrl,
     partitions,
     relays: [await openRelay({ host, port: Number(port) }), await openRelay({ host, port: Number(port) })],
@@ -85,7 +85,12 @@ export async function failoverQueue(
   }
   try {
     for (const n of [0, 1]) run.processes.push(await startProcess(run, n))
-    for (const topic of run.topics) await untilServed(run, topic, 'POST', '/producer/topic', { topic })
+    for (const topic of run.topics)
+      await until(`${topic} is served`, async () => {
+        for (const { url } of run.processes)
+          if ((await request(url, 'POST', '/producer/topic', { topic })).status === 200) return true
+        return false
+      })
     await recordStrangers(databaseUrl)
     const producing = produce(run.processes, run.topics)
     const consuming = run.topics.map((topic) => consume(run, topic))
@@ -106,16 +111,20 @@ export async function failoverQueue(
     const late = faults.filter((fault) => (secondsMax[fault] ?? 0) > SECONDS_MAX[fault])
     const accepted = producing.accepted.size
     const report = { rounds, partitions, accepted, lost: missing(), strangers, secondsMax, late }
-    for (const { program } of run.processes) program.signal('SIGKILL')
+    await endAll(run)
     await Promise.all(consuming)
     return report
   } finally {
-    for (const { program } of run.processes) program.signal('SIGKILL')
-    await Promise.all(run.processes.map(({ program }) => program.ended))
+    await endAll(run)
     for (const relay of run.relays) await relay.close()
     await postgres.close()
-    rmSync(run.folder, { recursive: true })
+    removeFolder(run.folder)
   }
+}
+
+async function endAll({ processes }: Run): Promise<void> {
+  for (const { program } of processes) program.signal('SIGKILL')
+  await Promise.all(processes.map(({ program }) => program.ended))
 }
 
 function startProcess({ folder, databaseUrl, partitions, relays }: Run, n: number): Promise<QueueProcess> {
@@ -169,31 +178,19 @@ async function isReady(process: QueueProcess | undefined): Promise<boolean> {
   return process !== undefined && (await request(process.url, 'GET', '/ready')).body.ready === true
 }
 
-/** Sends a request to the processes in turn until one serves it. */
-async function untilServed(run: Run, topic: string, method: string, path: string, body: object): Promise<void> {
-  await until(`${topic} is served`, async () => {
-    for (const { url } of run.processes) if ((await request(url, method, path, body)).status === 200) return true
-    return false
-  })
-}
-
 /** Consumes a topic wherever it is served. */
 async function consume(run: Run, topic: string): Promise<void> {
   for (let n = 0; run.isRunning; n++) {
     try {
       const process = run.processes[n % run.processes.length] as QueueProcess
       const opening = consumeAll(process, topic, run.seen)
-      const consumer = await Promise.race([opening, sleep(SUBSCRIBE_MS)])
+      const consumer = await Promise.race([opening, wait(SUBSCRIBE_MS, undefined)])
       await consumer?.closed
     } catch {
       // Not served there: the next one may.
-      await sleep(RETRY_MS)
+      await wait(RETRY_MS)
     }
   }
-}
-
-function sleep(ms: number): Promise<undefined> {
-  return new Promise((done) => setTimeout(() => done(undefined), ms))
 }
 
 export const queueFailoverCommand = defineCommand({

@@ -66,6 +66,16 @@ export async function request(
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
+/** Jobs of topics that are neither finished nor dead. */
+export async function unfinished(url: string, topics: readonly string[]): Promise<number> {
+  let jobs = 0
+  for (const topic of topics) {
+    const { ready, delayed, leased } = (await request(url, 'GET', `/api/v1/queue/topics/${topic}`)).body
+    jobs += ready + delayed + leased
+  }
+  return jobs
+}
+
 export async function healthOf({ url }: QueueProcess): Promise<Reply['body']> {
   return (await request(url, 'GET', '/api/v1/queue/health')).body
 }
