@@ -4,6 +4,7 @@ import { compareCommand } from './compare.ts'
 import { decodeCommand } from './decode.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
+import { listsCommand } from './lists.ts'
 import { queueCommand } from './queue/queue.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
@@ -32,6 +33,7 @@ await runCommands(
     fabricCommand,
     staysCommand,
     writesCommand,
+    listsCommand,
   ],
   named,
 )

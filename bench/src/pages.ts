@@ -63,20 +63,25 @@ export function withBlock(page: string, name: string, text: string): string {
 }
 
 function benchmarksPage(results: Results): string {
-  const { report, failover, queue, fabric, stays, writes } = results
+  const { report, failover, queue, fabric, stays, writes, lists } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
     'What was measured, where, and which targets are missed. Each part names its commit. Beside other systems:\n[why-not.md](why-not.md).',
     '## Missed targets',
     'Targets are those that Vacancy was designed for. Of all figures with one, these miss it:',
-    missedLines([report, failover, queue, fabric, stays, ...(writes ? [writes] : [])]).join('\n'),
+    missedLines([report, failover, queue, fabric, stays, writes, lists].filter((part) => part !== undefined)).join(
+      '\n',
+    ),
     formatMarkdown(report),
     formatSection(failover, '## Failover\n\nHow long a shard takes no writes when its leader goes.'),
     formatSection(queue, '## Jobs\n\nWhat accepting a job durably and delivering it costs.'),
     formatSection(fabric, '## The fabric\n\nWhat routers and bridges cost for each request.'),
     formatSection(stays, '## Stays\n\nWhat booking all nights of a stay at once costs.'),
     ...(writes ? [formatSection(writes, '## Durable writes\n\nWhat one write at a time waits for.')] : []),
+    ...(lists
+      ? [formatSection(lists, '## List pages and calendars\n\nWhat a page of results and its calendar cost.')]
+      : []),
   ]
     .map((block) => `${block.trim()}\n`)
     .join('\n')

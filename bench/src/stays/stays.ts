@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
-import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
+import { type Bench, SIZES, seedOf } from '../bench.ts'
 import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
 import { type RowReport, rowOf } from '../format.ts'
@@ -18,8 +18,9 @@ import { runLoad, type Stream } from '../load.ts'
 import { median, quantile, ratios } from '../pauses.ts'
 import { processSeconds } from '../process-time.ts'
 import { dirFlag, RECORD_FLAGS, recordSection, type SectionHead } from '../record-section.ts'
-import { type RunningNode, startNode, stopNode } from '../running-node.ts'
+import { startNode, stopNode } from '../running-node.ts'
 import { ADMIN_TOKEN, becomesWhole, startShard, stopShard } from '../running-shard.ts'
+import { retried, SEARCH_CONNECTIONS, SEARCHES_PER_SECOND, searchP99, taken } from '../search-p99.ts'
 import { judged, type Measure } from '../verdict.ts'
 import { type At, decrementFrames, openStock, STAY_NIGHTS, type Stock, stayFrames, takeStay } from './stock.ts'
 
@@ -78,8 +79,6 @@ const WARMUP_MS = 1_000
 const PACED_PER_SECOND = 2_000
 /** More than a shard on a machine of some cores can take: each stay is sent once. */
 const PEAK_PER_SECOND_MAX = 60_000
-const SEARCHES_PER_SECOND = 2_000
-const SEARCH_CONNECTIONS = 100
 const STAYS_BESIDE = 2_000
 const HOLDS_PER_SECOND = 100
 /** Of a node's reply to a decrement, head included. */
@@ -191,8 +190,14 @@ async function onNode(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'paced'
     const countBeside = STAYS_BESIDE * (seconds + WARMUP_MS / 1000)
     const journal = join(bench.dir, 'journal')
     bare = await startEcho({ replyBytes: [DECREMENT_REPLY_BYTES], threads: 1, journal })
-    const p99 = (frames?: () => Uint8Array[], port?: number) =>
-      retried(bench, () => searchP99(bench, node, frames && { frames: frames(), port }, seconds))
+    const writing = { kind: 'regular', requestsPerSecond: STAYS_BESIDE } as const
+    const p99 = (frames?: () => Uint8Array[], port = node.port) =>
+      searchP99(
+        bench,
+        node,
+        seconds,
+        frames && (() => ({ name: 'writes', pacing: writing, connections: CLIENTS, frames: frames(), port })),
+      )
     const loads = {
       alone: () => p99(),
       beside: () => p99(() => stayFrames(stock, countBeside)),
@@ -230,20 +235,6 @@ async function onShard(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'repli
   }
 }
 
-/** A run in which a busy machine failed a request is repeated with other stays, and reported. */
-const TRIES = 3
-
-async function retried<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await run()
-    } catch (error) {
-      if (attempt === TRIES) throw error
-      bench.notes.push(`A run was repeated: ${(error as Error).message}.`)
-    }
-  }
-}
-
 async function load(at: At, pid: number, stream: Stream, seconds: number): Promise<WriteRun> {
   const { host, port } = at
   const before = processSeconds(pid)
@@ -259,43 +250,6 @@ async function load(at: At, pid: number, stream: Stream, seconds: number): Promi
     perSecond,
     cpuMicros: (cpuSeconds * 1e6) / answered,
   }
-}
-
-type Result = Awaited<ReturnType<typeof runLoad>>['streams'][number]
-
-function taken(result: Result | undefined, broken: string): Result {
-  if (broken || !result) throw failure(broken || 'the load has no stream')
-  const [error] = Object.entries(result.errors)
-  if (error) throw failure(`${error[1]} of ${result.sent} ${result.name} were answered with ${error[0]}`)
-  if (result.answered < result.sent) throw failure(`not all ${result.name} were answered`)
-  return result
-}
-
-/** @param writes sent beside the searches, to this port if it is not the node's; undefined for none */
-async function searchP99(
-  bench: Bench,
-  { host, port }: RunningNode,
-  writes: { readonly frames: Uint8Array[]; readonly port: number | undefined } | undefined,
-  seconds: number,
-): Promise<number> {
-  const { frames } = await requestsOf(bench, 'broad')
-  const pacing = { kind: 'regular', requestsPerSecond: SEARCHES_PER_SECOND } as const
-  const streams: Stream[] = [{ name: 'searches', pacing, connections: SEARCH_CONNECTIONS, frames }]
-  if (writes) {
-    const beside = { kind: 'regular', requestsPerSecond: STAYS_BESIDE } as const
-    streams.push({
-      name: 'writes',
-      pacing: beside,
-      connections: CLIENTS,
-      frames: writes.frames,
-      port: writes.port ?? port,
-    })
-  }
-  const times = { warmupMs: WARMUP_MS, runMs: seconds * 1000 }
-  const result = await runLoad({ host, port, processes: 1, ...times, streams })
-  const [searches, others] = result.streams
-  if (others) taken(others, result.broken)
-  return percentile(taken(searches, result.broken).latency, 0.99)
 }
 
 /** The figures of all runs. */
