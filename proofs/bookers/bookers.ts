@@ -30,7 +30,7 @@ import {
 import { judge, nightName, type StayRecord, type Verdict } from './judge.ts'
 import { type LastRoom, lastRoom } from './last-room.ts'
 import { backUp, restore } from './restore.ts'
-import { runSource } from './source.ts'
+import { runSource, setInventory } from './source.ts'
 
 const LAST_ROOM_CLIENTS = 10_000
 /** Stays a second of all bookers, while a leader serves. */
@@ -101,7 +101,7 @@ export async function runBookers(plan: BookersPlan): Promise<BookersReport> {
     const settings = { name: 'stays_bytes', value: STAYS_BYTES }
     const [status, answer] = await postText(await leaderOf(shard), '/admin/settings', settings)
     if (status !== 202) throw failure(`POST /admin/settings answered ${status}: ${answer}`)
-    await fill(judging, firstDay)
+    for (const propertyId of INVENTORY.properties) await setInventory(judging, propertyId, firstDay)
     const last = await wantLastRoom(shard, judging, firstDay, plan)
     for (let n = 0; n < plan.clients; n++) clients.push(await open(CALL_MS))
     const everyMs = (plan.clients * 1_000) / STAYS_PER_SECOND
@@ -148,16 +148,6 @@ function calendarOf({ seed, seconds }: BookersPlan): { readonly name: string; re
   ] as const
   const { name, at } = all[seed % all.length] as (typeof all)[number]
   return { name, aheadMs: at === '' ? 0 : Date.parse(at) - Date.now() - (seconds * 1_000) / 2 }
-}
-
-async function fill(client: VacancyClient, firstDay: number): Promise<void> {
-  const { properties, roomTypes, nights, rooms } = INVENTORY
-  for (const propertyId of properties) {
-    await client.setProperty(somewhere(propertyId) as Parameters<VacancyClient['setProperty']>[0])
-    const places = roomTypes.flatMap((roomType) => datesFrom(firstDay, nights).map((date) => ({ roomType, date })))
-    const values = { availability: rooms, finalPrice: 100, rateFeatures: [] }
-    await Promise.all(places.map((place) => client.setPackage({ propertyId, ...place, ...values })))
-  }
 }
 
 const datesFrom = (first: number, count: number) => Array.from({ length: count }, (_, n) => formatDay(first + n))

@@ -32,25 +32,7 @@ const REFRESHED = 'NOT_FOUND'
 /** How far the clock of the bookers may be from shard time, ms. An exact check follows at the end. */
 const CLOCK_MS = 5_000
 
-export type Counts = {
-  taken: number
-  refused: number
-  confirmed: number
-  late: number
-  retaken: number
-  replaced: number
-  reinstated: number
-  voided: number
-  abandoned: number
-  /** Repeats of a booking after its release, which are refused. */
-  lateRepeats: number
-  refreshed: number
-  dayBegins: number
-  restored: number
-  repeats: number
-  sentTwice: number
-  longestGapMs: number
-}
+export type Counts = ReturnType<typeof createCounts>
 
 export type Bookers = {
   readonly journals: Journal[]
@@ -78,28 +60,22 @@ export type Booker = {
 }
 
 export function createBookers(plan: Pick<Bookers, 'firstDay' | 'holdSecondsMax' | 'aheadMs' | 'everyMs'>): Bookers {
-  const counts = {
-    taken: 0,
-    refused: 0,
-    confirmed: 0,
-    late: 0,
-    retaken: 0,
-    replaced: 0,
-    reinstated: 0,
-    voided: 0,
-    abandoned: 0,
-    lateRepeats: 0,
-    refreshed: 0,
-    dayBegins: 0,
-    restored: 0,
-  }
   return {
     ...plan,
     journals: [],
     violations: [],
-    counts: { ...counts, repeats: 0, sentTwice: 0, longestGapMs: 0 },
+    counts: createCounts(),
     isOver: false,
     lastTakenMs: performance.now(),
+  }
+}
+
+function createCounts() {
+  return {
+    ...{ taken: 0, refused: 0, confirmed: 0, late: 0, retaken: 0, replaced: 0, reinstated: 0, voided: 0, abandoned: 0 },
+    /** Repeats of a booking after its release, which are refused. */
+    lateRepeats: 0,
+    ...{ refreshed: 0, dayBegins: 0, restored: 0, repeats: 0, sentTwice: 0, longestGapMs: 0 },
   }
 }
 

@@ -2,20 +2,20 @@
  * A restore of an older backup under clients that go on: what was booked before it is there, what was booked after it
  * is unknown, and indexes of the former life of the data are refused by name (docs/design/consensus.md#indexes).
  */
-import { rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { connect, type VacancyClient, VacancyRequestError } from '@vacancy/client'
+import { connect, type VacancyClient } from '@vacancy/client'
 import { formatDay } from '@vacancy/shared'
-import { runVacancy, somewhere } from '@vacancy/testkit/node'
-import { ADMIN_TOKEN, leaderOf, type Shard, seedNode } from '@vacancy/testkit/shard'
+import { somewhere } from '@vacancy/testkit/node'
+import { leaderOf, type Shard, seedNode } from '@vacancy/testkit/shard'
 import { failure } from '../../bench/src/failure.ts'
+import { answerOf, backUpInto, wrongAnswers } from '../restored.ts'
 import type { Booker, Bookers } from './clients.ts'
 import { insist } from './source.ts'
 
 /** Clients that read what they wrote, at any node. */
 const WATCHERS = 8
-const FUTURE = 2 ** 52
 const PAUSE_MS = 20
 
 type Backup = {
@@ -26,15 +26,10 @@ type Backup = {
 
 /** While no booker has a call on its way: so the backup has exactly what they were told. */
 export async function backUp(shard: Shard, all: Bookers, bookers: readonly Booker[]): Promise<Backup> {
-  const { host, apiPort } = await leaderOf(shard)
-  const folder = join(shard.folder, 'backup')
-  const tokenFile = join(shard.folder, 'admin.token')
-  writeFileSync(tokenFile, ADMIN_TOKEN)
-  const at = ['--node', `${host}:${apiPort}`, '--token-file', tokenFile, '--output-path', folder]
-  const { code, output } = await runVacancy(['backup', ...at])
+  const { code, output, file } = await backUpInto(join(shard.folder, 'backup'), shard, await leaderOf(shard))
   if (code !== 0) throw failure(`the backup ended with ${code}: ${output}`)
   const state = bookers.map(({ booked, pending }) => ({ booked, pending }))
-  return { file: join(folder, 'seed.snapshot'), ...structuredClone({ journals: all.journals, bookers: state }) }
+  return { file, ...structuredClone({ journals: all.journals, bookers: state }) }
 }
 
 /** @param start starts a node again. @param nodes addresses for clients */
@@ -66,10 +61,8 @@ export async function restore(
     reading.isOver = true
     await reads
     await offer(watchers[0] as VacancyClient, night)
-    for (const [n, watcher] of watchers.entries()) {
-      const found = await afterwards(watcher, night, told[n] as number)
-      all.violations.push(...found.map((text) => `restored: ${text}`))
-    }
+    for (const [n, watcher] of watchers.entries())
+      all.violations.push(...(await afterwards(watcher, night, told[n] as number)))
     const [first] = watchers
     if (first && kept) await expectState(all, first, kept.id, 'booked')
     if (first && lost) await expectState(all, first, lost.id, 'NOT_FOUND')
@@ -112,41 +105,14 @@ async function readOn(client: VacancyClient, night: Night, reading: { readonly i
 
 /** What a client meets that knows an index of the former life. */
 async function afterwards(client: VacancyClient, night: Night, told: number): Promise<string[]> {
-  const found: string[] = []
+  const read = () => answerOf(() => client.getPackage(night).then(() => ''))
   // One refusal may tell a client that what it knows is of another life.
-  if ((await codeOf(() => client.getPackage(night))) !== '') {
-    const again = await codeOf(() => client.getPackage(night))
-    if (again !== '') found.push(`a client that reads its own writes is refused with ${again}`)
-  }
-  for (const [asOf, wanted] of [
-    [told, 'TOO_OLD'],
-    [FUTURE, 'UNKNOWN_INDEX'],
-  ] as const) {
-    const code = await codeOf(() => client.setAvailability({ ...night, amount: 5, asOf }))
-    if (code !== wanted) found.push(`a value as of ${asOf} was answered with ${code || 'success'}, not ${wanted}`)
-  }
-  return found
-}
-
-/** The code of a reply; '' for success. */
-async function codeOf(call: () => Promise<unknown>): Promise<string> {
-  let code = ''
-  await insist(async () => {
-    code = await call().then(
-      () => '',
-      (error: unknown) => {
-        if (error instanceof VacancyRequestError) return error.code
-        throw error
-      },
-    )
-  })
-  return code
+  const again = (await read()) && (await read())
+  const found = again === '' ? [] : [`restored: a client that reads its own writes is refused with ${again}`]
+  return [...found, ...(await wrongAnswers((asOf) => client.setAvailability({ ...night, amount: 5, asOf }), told))]
 }
 
 async function expectState({ violations }: Bookers, client: VacancyClient, stayId: string, wanted: string) {
-  let found = ''
-  const code = await codeOf(async () => {
-    found = (await client.stay(stayId, { linearizable: true })).state
-  })
-  if ((code || found) !== wanted) violations.push(`restored: stay ${stayId} is ${code || found}, not ${wanted}`)
+  const found = await answerOf(async () => (await client.stay(stayId, { linearizable: true })).state)
+  if (found !== wanted) violations.push(`restored: stay ${stayId} is ${found}, not ${wanted}`)
 }

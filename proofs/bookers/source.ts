@@ -30,11 +30,16 @@ export async function runSource(all: Bookers, shard: Shard, client: VacancyClien
 async function refresh(all: Bookers, client: VacancyClient, propertyId: string): Promise<void> {
   all.counts.refreshed++
   await insist(() => client.deleteProperty({ propertyId }))
+  await setInventory(client, propertyId, all.firstDay, { asOf: 0 })
+}
+
+/** Sets a property with all of its rooms. */
+export async function setInventory(client: VacancyClient, propertyId: string, firstDay: number, more = {}) {
   await insist(() => client.setProperty(somewhere(propertyId) as Parameters<VacancyClient['setProperty']>[0]))
   const places = INVENTORY.roomTypes.flatMap((roomType) =>
-    Array.from({ length: INVENTORY.nights }, (_, n) => ({ roomType, date: formatDay(all.firstDay + n) })),
+    Array.from({ length: INVENTORY.nights }, (_, n) => ({ roomType, date: formatDay(firstDay + n) })),
   )
-  const values = { availability: INVENTORY.rooms, finalPrice: 100, rateFeatures: [], asOf: 0 }
+  const values = { availability: INVENTORY.rooms, finalPrice: 100, rateFeatures: [], ...more }
   await Promise.all(places.map((place) => insist(() => client.setPackage({ propertyId, ...place, ...values }))))
 }
 

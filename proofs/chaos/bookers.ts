@@ -21,6 +21,7 @@ import {
 import { LIMITS } from '@vacancy/shared'
 import { dateIn } from '@vacancy/testkit/node'
 import { between, betweenDecades, chance, pick, type Random, streamOf } from '@vacancy/testkit/random'
+import { until } from '@vacancy/testkit/until'
 import { addOutcome, allowedFates, type Fate, type StayOutcome } from './stay-fates.ts'
 
 const INNS = ['inn_0', 'inn_1', 'inn_2'] as const
@@ -163,17 +164,17 @@ async function openInns(client: VacancyClient, dates: readonly string[]): Promis
   return Number((await untilDone(() => client.releaseStay('first', { void: true }))).index)
 }
 
-const TRIES = 120
+/** Nodes may be electing their first leader. */
+function untilDone<T>(call: () => Promise<T>): Promise<T> {
+  return until('the inns are open', async () => [await call()] as const).then(([result]) => result)
+}
 
-async function untilDone<T>(call: () => Promise<T>): Promise<T> {
-  for (let n = 1; ; n++) {
-    try {
-      return await call()
-    } catch (error) {
-      if (n === TRIES || !(error instanceof VacancyCallError)) throw error
-      await wait(500)
-    }
-  }
+/** The code of an answer; '' without one. */
+async function codeOf(answer: Promise<unknown>): Promise<string> {
+  return await answer.then(
+    () => 'SUCCESS',
+    (error: unknown) => (error instanceof VacancyRequestError ? error.code : ''),
+  )
 }
 
 /** The source of record sends the rooms of before all bookings, as of then. */
@@ -181,10 +182,7 @@ async function sendValues(desk: Desk, client: VacancyClient, random: Random, asO
   for (; !desk.isOver; await wait(between(random, 1, SOURCE_MS))) {
     const night = { propertyId: pick(random, INNS), roomType: ROOM_TYPE, date: pick(random, desk.dates) }
     const { life } = desk
-    const answer = await client.setAvailability({ ...night, amount: ROOMS, asOf }).then(
-      () => 'SUCCESS',
-      (error: unknown) => (error instanceof VacancyRequestError ? error.code : ''),
-    )
+    const answer = await codeOf(client.setAvailability({ ...night, amount: ROOMS, asOf }))
     const wanted = life === 1 ? 'SUCCESS' : 'TOO_OLD'
     if (answer !== '' && answer !== wanted && life === desk.life)
       desk.violations.push(`a value as of before all bookings was answered with ${answer}, not ${wanted}`)
@@ -253,10 +251,7 @@ async function refuseOthers(desk: Desk, client: VacancyClient, stayId: string, r
   const [line] = desk.lines.get(stayId) as [StayLine]
   // Restored data may not know the stay: its price is refused then.
   const others = { stayId, lines: [{ ...line, rooms: 3 + random.below(3) }], maxTotal: 1 }
-  const answer = await client.bookStay(others).then(
-    () => 'SUCCESS',
-    (error: unknown) => (error instanceof VacancyRequestError ? error.code : ''),
-  )
+  const answer = await codeOf(client.bookStay(others))
   if (answer !== '' && answer !== 'CONFLICT' && life === desk.life)
     desk.violations.push(`stay ${stayId} is booked, and with other lines the reply was ${answer} (S4)`)
 }

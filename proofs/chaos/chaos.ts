@@ -18,6 +18,8 @@ import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { between, streamOf } from '@vacancy/testkit/random'
 import { openShard } from '@vacancy/testkit/shard'
+import { until } from '@vacancy/testkit/until'
+import { say, tellReport } from '../report.ts'
 import { SEED_FLAG, seedOfNow } from '../seed.ts'
 import { type StayFigures, startBookers } from './bookers.ts'
 import { type Crowd, nodesOf, startCrowd } from './crowd.ts'
@@ -235,11 +237,13 @@ async function disturb(
 
 async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {
   for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
-  await until('a leader', FORM_MS, stop, async () => {
+  const come = async () => {
     await pollFleet(fleet)
-    if (fleet.violations.length > 0) throw new Error(fleet.violations.join('\n'))
-    return fleet.view.leader !== ''
-  })
+    return fleet.view.leader !== '' || fleet.violations.length > 0 || stop?.aborted
+  }
+  await until('a leader', come, FORM_MS)
+  if (stop?.aborted) throw new Error('stopped')
+  if (fleet.violations.length > 0) throw new Error(fleet.violations.join('\n'))
 }
 
 async function disturbFor(
@@ -292,7 +296,8 @@ async function converge(
     digestMismatches = seen.filter(({ digest }) => digest !== first.digest).length
     return digestMismatches === 0
   }
-  const isTogether = await until('', CONVERGE_MS, stop, come).catch(() => false)
+  const isTogether = await until('', async () => stop?.aborted || (await come()), CONVERGE_MS).catch(() => false)
+  if (stop?.aborted) throw new Error('stopped')
   if (!isTogether)
     fleet.violations.push(`the nodes do not converge within ${CONVERGE_MS} ms of the last fault: ${last}`)
   return { convergedMs: Math.round(performance.now() - beganMs), digestMismatches }
@@ -319,20 +324,6 @@ function countElections(fleet: Fleet, counts: Elections): void {
   counts.terms += Math.max(0, ...leaders.keys())
 }
 
-async function until(
-  what: string,
-  milliseconds: number,
-  stop: AbortSignal | undefined,
-  look: () => Promise<boolean>,
-): Promise<boolean> {
-  for (const end = performance.now() + milliseconds; performance.now() < end; ) {
-    if (stop?.aborted) throw new Error('stopped')
-    if (await look()) return true
-    await wait(100)
-  }
-  throw new Error(`timed out: ${what}`)
-}
-
 /** Moves all files to a folder that is not removed. @returns the folder */
 async function keep(fleet: Fleet, verdict: object): Promise<string> {
   fleet.isClosed = true
@@ -354,15 +345,6 @@ async function keep(fleet: Fleet, verdict: object): Promise<string> {
 
 // The command
 
-function textOf(report: ChaosReport): string {
-  const { violations, faults, ...figures } = report
-  const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(20)} ${value}`)
-  const broken = Object.entries(faults).map(([name, count]) => `  ${String(count).padStart(6)} ${name}`)
-  const wrong =
-    violations.length === 0 ? ['no violations'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
-  return ['faults', ...broken, 'figures', ...rows, ...wrong].join('\n')
-}
-
 const INTERRUPTED = 130
 
 export const chaosCommand = defineCommand({
@@ -383,7 +365,6 @@ export const chaosCommand = defineCommand({
     keep: { type: 'boolean', summary: 'Keeps the files of a successful run as well.' },
   },
   run: async ({ flags: { minutes, seed = seedOfNow(), nodes, json, keep: keeps } }) => {
-    const say = (text: string) => void process.stdout.write(`${text}\n`)
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
     try {
@@ -395,11 +376,7 @@ export const chaosCommand = defineCommand({
         say,
         stop: stop.signal,
       })
-      if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
-      say(textOf(report))
-      if (report.violations.length === 0) return EXIT.ok
-      say(`again: npm run proofs -- chaos --minutes ${minutes} --seed ${seed} --nodes ${nodes}`)
-      return EXIT.failure
+      return tellReport(report, json, `chaos --minutes ${minutes} --seed ${seed} --nodes ${nodes}`)
     } catch (error) {
       say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
       return stop.signal.aborted ? INTERRUPTED : EXIT.failure

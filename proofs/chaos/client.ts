@@ -20,6 +20,7 @@ import {
   noteRepeat,
   noteReturn,
   type OperationCall,
+  perform,
   type Recorder,
   type RequestKey,
 } from './recorder.ts'
@@ -53,6 +54,7 @@ export type ChaosClient = {
   readonly plan: ClientPlan
   readonly client: VacancyClient
   readonly recorder: Recorder
+  readonly ground: Ground
   overMs: number
 }
 
@@ -65,7 +67,7 @@ export async function connectClient(plan: ClientPlan): Promise<ChaosClient> {
     deadlineMs: pick(random, DEADLINES_MS),
     connectDeadlineMs: 60_000,
   })
-  return { plan, client, recorder: plan, overMs: 0 }
+  return { plan, client, recorder: plan, ground: plan.ground, overMs: 0 }
 }
 
 /** Works until the run is over. */
@@ -81,10 +83,7 @@ async function work(self: ChaosClient, random: Random): Promise<void> {
     const operation = nextOperation(self, random)
     if (operation.kind === 'read') await read(self, random, operation)
     else if (plan.kind === 'own') session = await writeUntilKnown(self, random, operation, session)
-    else {
-      const id = noteCall(recorder, operation, plan.kind)
-      noteReturn(recorder, id, await attempt(self.client, plan.ground, operation))
-    }
+    else await perform(self, operation, plan.kind)
     await wait(betweenDecades(random, 1, plan.thinkMsMax))
   }
 }
@@ -112,25 +111,17 @@ function nextOperation({ plan, recorder }: ChaosClient, random: Random): Operati
   return { key, kind, amount }
 }
 
-async function read({ client, plan, recorder }: ChaosClient, random: Random, operation: OperationCall): Promise<void> {
-  const { ground } = plan
+async function read(self: ChaosClient, random: Random, operation: OperationCall): Promise<void> {
   const draw = random.below(10)
-  if (draw < 4) {
-    const id = noteCall(recorder, operation, 'linearizable')
-    return noteReturn(recorder, id, await attempt(client, ground, operation, { linearizable: true }))
-  }
-  if (draw < 6) {
-    const id = noteCall(recorder, operation, 'default', 10_000)
-    return noteReturn(recorder, id, await attempt(client, ground, operation))
-  }
-  if (draw < 8) {
+  if (draw < 4) await perform(self, operation, 'linearizable', { linearizable: true })
+  else if (draw < 6) await perform(self, operation, 'default', {}, 10_000)
+  else if (draw < 8) {
     const maxStalenessMs = betweenDecades(random, 50, 5_000)
-    const id = noteCall(recorder, operation, 'stale', maxStalenessMs)
-    return noteReturn(recorder, id, await attempt(client, ground, operation, { maxStalenessMs }))
+    await perform(self, operation, 'stale', { maxStalenessMs }, maxStalenessMs)
+  } else {
+    const minIndex = self.recorder.board.index
+    await perform(self, operation, 'index', { minIndex }, minIndex)
   }
-  const minIndex = recorder.board.index
-  const id = noteCall(recorder, operation, 'index', minIndex)
-  noteReturn(recorder, id, await attempt(client, ground, operation, { minIndex }))
 }
 
 /**

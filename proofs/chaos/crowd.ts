@@ -9,7 +9,7 @@ import { dateIn } from '@vacancy/testkit/node'
 import { PORTS } from '@vacancy/testkit/shard'
 import { type ClientPlan, connectClient, runClient } from './client.ts'
 import type { Fleet } from './fleet.ts'
-import { attempt, createBoard, machineMs, noteCall, noteReturn, type Recorder } from './recorder.ts'
+import { createBoard, machineMs, perform, type Recorder } from './recorder.ts'
 import {
   CONSERVED_ROOMS,
   type Ground,
@@ -155,9 +155,7 @@ export async function layGround(client: VacancyClient, ground: Ground, recorder:
   await Promise.all(
     keys.map(async (key) => {
       const operation = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
-      const id = noteCall(recorder, operation, 'library')
-      const answer = await attempt(client, ground, operation)
-      noteReturn(recorder, id, answer)
+      const answer = await perform({ recorder, client, ground }, operation, 'library')
       if (answer.outcome !== 'done') throw new Error(`creating the initial data failed: ${answer.code}`)
     }),
   )
@@ -225,9 +223,8 @@ export async function readPackages(
   const lane = async () => {
     for (const key of left) {
       const operation = { key, kind: 'read', amount: 0 } as const
-      const id = noteCall(recorder, operation, 'linearizable')
-      const answer = await attempt(client, ground, operation, { linearizable: true })
-      noteReturn(recorder, id, answer)
+      const options = { linearizable: true }
+      const answer = await perform({ recorder, client, ground }, operation, 'linearizable', options)
       if (answer.outcome === 'unknown') unread++
     }
   }

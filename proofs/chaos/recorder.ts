@@ -108,6 +108,24 @@ export async function attempt(
   }
 }
 
+/** Executes one operation, and records its call and return. */
+export async function perform(
+  {
+    recorder,
+    client,
+    ground,
+  }: { readonly recorder: Recorder; readonly client: VacancyClient; readonly ground: Ground },
+  operation: OperationCall,
+  mode: Mode,
+  options: CallOptions = {},
+  bound = 0,
+): Promise<Answer> {
+  const noted = noteCall(recorder, operation, mode, bound)
+  const answer = await attempt(client, ground, operation, options)
+  noteReturn(recorder, noted, answer)
+  return answer
+}
+
 /** Each refusal ends with the current value: `…, 3 left`, `…, it is 254`, `not enough rooms left, there are 0`. */
 const LEFT = /(?:, (\d+) left|, (?:it is|there are) (\d+))$/
 

@@ -5,12 +5,12 @@
  * (docs/design/consensus.md#indexes).
  */
 
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { connect, VacancyCallError, type VacancyClient, VacancyRequestError } from '@vacancy/client'
-import { runVacancy } from '@vacancy/testkit/node'
-import { ADMIN_TOKEN, seedNode } from '@vacancy/testkit/shard'
+import { connect, type VacancyClient } from '@vacancy/client'
+import { seedNode } from '@vacancy/testkit/shard'
+import { until } from '@vacancy/testkit/until'
+import { answerOf, backUpInto, wrongAnswers } from '../restored.ts'
 import type { Bookers, Fates } from './bookers.ts'
 import { type Crowd, nodesOf } from './crowd.ts'
 import { type Fleet, killNode, nodeOf, pollFleet, runningNodes, standings, startNode, wipeNode } from './fleet.ts'
@@ -18,7 +18,6 @@ import { machineMs } from './recorder.ts'
 
 const PAUSE_MS = 2_000
 const SERVES_MS = 240_000
-const FUTURE = 2 ** 52
 
 export type Backup = {
   readonly file: string
@@ -35,8 +34,6 @@ export type Backup = {
 
 /** Tries again until one succeeds that has all that was acknowledged before it: nodes are killed meanwhile. */
 export async function backUpUnderFaults(fleet: Fleet, crowd: Crowd, bookers: Bookers, name: string): Promise<Backup> {
-  const tokenFile = join(fleet.shard.folder, 'admin.token')
-  writeFileSync(tokenFile, ADMIN_TOKEN)
   for (let n = 0; ; n++) {
     const node = runningNodes(fleet)[n % Math.max(1, runningNodes(fleet).length)]
     const folder = join(fleet.shard.folder, `backup-${name}-${n}`)
@@ -45,18 +42,14 @@ export async function backUpUnderFaults(fleet: Fleet, crowd: Crowd, bookers: Boo
     const endWatch = bookers.watch()
     const seen = await standings(fleet)
     const applied = Math.max(0, ...seen.map(({ index }) => index))
-    const at = ['--node', `${node?.process?.host}:${node?.process?.apiPort}`, '--token-file', tokenFile, '--json']
     // One from a node that stalls may not end in time. It is killed then.
-    const { code, output } = await runVacancy(['backup', ...at, '--output-path', folder]).catch((error: Error) => ({
-      code: null,
-      output: error.message,
-    }))
+    const made = await backUpInto(folder, fleet.shard, node?.process).catch(() => undefined)
     const after = bookers.stays()
     const fates = endWatch()
     const isLed = seen.some(({ health }) => health === 'active_leader')
-    if (code === 0 && isLed && indexIn(output) >= applied) {
+    if (made?.code === 0 && isLed && indexIn(made.output) >= applied) {
       const booked = new Set([...before.booked].filter((id) => after.booked.has(id)))
-      return { file: join(folder, 'seed.snapshot'), booked, asked: after.asked, fates, from, to: crowd.moment() }
+      return { file: made.file, booked, asked: after.asked, fates, from, to: crowd.moment() }
     }
     if (fleet.isClosed) throw new Error('no backup was made')
     await wait(PAUSE_MS)
@@ -83,7 +76,7 @@ export async function restoreUnderClients(
     seedNode(fleet.shard, name, backup.file)
     await startNode(fleet, nodeOf(fleet, name))
   }
-  await serving(fleet, founders.length)
+  await serving(fleet, founders.length, false)
   restore.servesMs = machineMs()
   const client = await connect({ nodes: nodesOf(fleet), deadlineMs: 20_000, connectDeadlineMs: 60_000 })
   try {
@@ -108,7 +101,7 @@ export async function restoreAndJudge(
     seedNode(fleet.shard, name, file)
     await startNode(fleet, nodeOf(fleet, name))
   }
-  await alike(fleet, founders.length)
+  await serving(fleet, founders.length, true)
   const client = await connect({
     nodes: nodesOf(fleet),
     deadlineMs: 60_000,
@@ -141,55 +134,22 @@ export async function restoreAndJudge(
   }
 }
 
-/** What restored nodes answer to a source that goes on with an index of the former life of the data, or invents one. */
 async function expectRefusals(fleet: Fleet, client: VacancyClient, { night }: Bookers, told: number): Promise<void> {
-  for (const [asOf, wanted] of [
-    [told, 'TOO_OLD'],
-    [FUTURE, 'UNKNOWN_INDEX'],
-  ] as const) {
-    const code = await answerOf(async () => {
-      await client.setAvailability({ ...night, amount: 1, asOf })
-      return 'SUCCESS'
-    })
-    if (code !== wanted)
-      fleet.violations.push(`restored: a value as of ${asOf} was answered with ${code}, not ${wanted}`)
-  }
+  const found = await wrongAnswers((asOf) => client.setAvailability({ ...night, amount: 1, asOf }), told)
+  fleet.violations.push(...found)
 }
 
-/** The result of a call, or the code of its refusal. Repeats it until a node serves. */
-async function answerOf(call: () => Promise<string>): Promise<string> {
-  for (const end = performance.now() + SERVES_MS; ; await wait(PAUSE_MS / 10)) {
-    try {
-      return await call()
-    } catch (error) {
-      if (error instanceof VacancyRequestError) return error.code
-      if (!(error instanceof VacancyCallError) || performance.now() > end) throw error
-    }
-  }
-}
-
-/** Waits until so many serve, under writes. */
-async function serving(fleet: Fleet, count: number): Promise<void> {
+/** Waits until so many serve, under writes, or with one state. */
+async function serving(fleet: Fleet, count: number, isAlike: boolean): Promise<void> {
   let last = ''
-  for (const end = performance.now() + SERVES_MS; performance.now() < end; await wait(PAUSE_MS / 10)) {
-    const seen = await standings(fleet)
-    last = JSON.stringify(seen)
-    if (seen.filter(({ health }) => health.startsWith('active')).length < count) continue
-    await pollFleet(fleet)
-    return
-  }
-  fleet.violations.push(`the nodes restored under clients do not serve within ${SERVES_MS} ms: ${last}`)
-}
-
-/** Waits until all serve with one digest. */
-async function alike(fleet: Fleet, count: number): Promise<void> {
-  let last = ''
-  for (const end = performance.now() + SERVES_MS; performance.now() < end; await wait(PAUSE_MS / 10)) {
+  const isThere = async () => {
     const seen = await standings(fleet)
     last = JSON.stringify(seen)
     const serve = seen.filter(({ health }) => health.startsWith('active'))
     const states = new Set(serve.map(({ index, digest }) => `${index} ${digest}`))
-    if (serve.length === count && states.size === 1) return
+    return serve.length >= count && (!isAlike || states.size === 1)
   }
-  fleet.violations.push(`the restored nodes do not serve one state within ${SERVES_MS} ms: ${last}`)
+  const what = isAlike ? 'the restored nodes serve one state' : 'the nodes restored under clients serve'
+  await until(what, isThere, SERVES_MS).catch(({ message }) => fleet.violations.push(`${message}: ${last}`))
+  await pollFleet(fleet)
 }

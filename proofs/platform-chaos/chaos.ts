@@ -6,9 +6,7 @@
  *        └── counters ──► each at least what was acknowledged, at most that and what has no outcome
  */
 
-import { writeFileSync } from 'node:fs'
 import { connect, type VacancyClient } from '@vacancy/client'
-import { EXIT } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { createRandom } from '@vacancy/testkit/random'
 import { until } from '@vacancy/testkit/until'
@@ -16,8 +14,9 @@ import { type PlatformStatus, request } from '../../quickstart/src/platform/cont
 import { filesOf, readRunning } from '../../quickstart/src/platform/files.ts'
 import { type Component, nodesOf, ofKind, type Plan, shardName } from '../../quickstart/src/platform/plan.ts'
 import { quickstartTest, UP } from '../../quickstart/src/platform/testing/command.ts'
+import { say, tellReport } from '../report.ts'
 import { SEED_FLAG, seedOfNow } from '../seed.ts'
-import { type Crowd, closeCrowd, judgeCounters, openCrowd, runCrowd, type Sums, sumsOf } from './clients.ts'
+import { type Crowd, closeCrowd, judgeCounters, openCrowd, runCrowd, type Sums } from './clients.ts'
 import { type Patient, runFaults } from './faults.ts'
 import { REFUSED_MS_MAX, refusedMs } from './refusals.ts'
 
@@ -110,7 +109,7 @@ async function disturb(plan: Plan, day: number, patient: Patient, options: Optio
     return {
       seed,
       seconds,
-      ...sumsOf(crowd),
+      ...crowd.sums,
       executedUnknown,
       faults: Object.fromEntries(faults),
       refusedMs: refusals,
@@ -149,17 +148,8 @@ function refusedTooLong(refusals: FabricChaosReport['refusedMs']): string[] {
 }
 
 function lineOf(crowd: Crowd): string {
-  const { requests, acknowledged, unknown, refused, failedReads } = sumsOf(crowd)
+  const { requests, acknowledged, unknown, refused, failedReads } = crowd.sums
   return `${requests} requests, ${acknowledged} writes acknowledged, ${unknown} unknown, ${refused} refused, ${failedReads} reads failed, ${crowd.violations.length} violations`
-}
-
-function textOf({ violations, faults, refusedMs: refusals, ...figures }: FabricChaosReport): string {
-  const refused = Object.entries(refusals).map(([name, ms]) => [`refused, ${name}`, `${ms} ms`])
-  const rows = [...Object.entries(figures), ...refused].map(([name, value]) => `  ${String(name).padEnd(24)} ${value}`)
-  const happened = Object.entries(faults).map(([name, count]) => `  ${String(count).padStart(6)} ${name}`)
-  const verdict =
-    violations.length === 0 ? ['no violations'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
-  return ['faults', ...happened, 'figures', ...rows, ...verdict].join('\n')
 }
 
 export const fabricChaosCommand = defineCommand({
@@ -171,14 +161,8 @@ export const fabricChaosCommand = defineCommand({
     seed: SEED_FLAG,
     json: { type: 'text', value: 'FILE', summary: 'Writes the report.' },
   },
-  run: async ({ flags }) => {
-    const say = (text: string) => void process.stdout.write(`${text}\n`)
-    const seed = flags.seed ?? seedOfNow()
-    const report = await runFabricChaos({ seconds: flags.minutes * 60, seed, say })
-    if (flags.json !== undefined) writeFileSync(flags.json, `${JSON.stringify(report, undefined, 2)}\n`)
-    say(textOf(report))
-    if (report.violations.length === 0) return EXIT.ok
-    say(`again: npm run proofs -- fabric-chaos --minutes ${flags.minutes} --seed ${seed}`)
-    return EXIT.failure
+  run: async ({ flags: { minutes, seed = seedOfNow(), json } }) => {
+    const report = await runFabricChaos({ seconds: minutes * 60, seed, say })
+    return tellReport(report, json, `fabric-chaos --minutes ${minutes} --seed ${seed}`)
   },
 })

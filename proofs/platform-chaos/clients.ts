@@ -46,15 +46,12 @@ type CountingClient = {
   /** Counters that were begun, so that no name is used twice. */
   opened: number
   opening: Promise<Counter> | undefined
-  requests: number
-  reads: number
-  failedReads: number
-  refused: number
 }
 
 export type Crowd = {
   readonly clients: readonly CountingClient[]
   readonly violations: string[]
+  readonly sums: Sums
   /** First day of the counters, day number. */
   readonly firstDay: number
   isOver: boolean
@@ -86,15 +83,12 @@ export async function openCrowd(
         counters: [],
         opened: 0,
         opening: undefined,
-        requests: 0,
-        reads: 0,
-        failedReads: 0,
-        refused: 0,
       }
     }),
   )
-  const nowMs = performance.now()
-  return { clients, violations: [], firstDay, isOver: false, lastAcknowledgedMs: nowMs, longestGapMs: 0 }
+  const sums = { requests: 0, reads: 0, failedReads: 0, refused: 0, acknowledged: 0, unknown: 0, counters: 0 }
+  const gaps = { lastAcknowledgedMs: performance.now(), longestGapMs: 0 }
+  return { clients, violations: [], sums, firstDay, isOver: false, ...gaps }
 }
 
 /** Sends requests until the crowd is over. Resolves when every request has its outcome. */
@@ -112,7 +106,7 @@ async function runLane(crowd: Crowd, each: CountingClient, lane: number): Promis
   for (let turn = lane; !crowd.isOver; turn++) {
     const counter = await currentCounter(crowd, each)
     if (counter === undefined) continue
-    each.requests++
+    crowd.sums.requests++
     if (turn % READ_EVERY === 0) await read(crowd, each, counter)
     else await increment(crowd, each, counter)
   }
@@ -145,6 +139,7 @@ async function openCounter(crowd: Crowd, each: CountingClient): Promise<Counter>
   await client.setPackage(fields, { segment })
   const counter = { segment, propertyId, date, isKeyed, sent: 0, acknowledged: 0, unknown: 0 }
   counters.push(counter)
+  crowd.sums.counters++
   return counter
 }
 
@@ -154,13 +149,17 @@ async function increment(crowd: Crowd, each: CountingClient, counter: Counter): 
   try {
     await each.client.increaseAvailability({ propertyId, roomType: ROOM_TYPE, date, amount: 1 }, { segment })
     counter.acknowledged++
-    acknowledged(crowd)
+    crowd.sums.acknowledged++
+    const nowMs = performance.now()
+    crowd.longestGapMs = Math.max(crowd.longestGapMs, nowMs - crowd.lastAcknowledgedMs)
+    crowd.lastAcknowledgedMs = nowMs
   } catch (error) {
     if (error instanceof VacancyUnknownOutcomeError) {
       counter.unknown++
+      crowd.sums.unknown++
       if (each.isKeyed) crowd.violations.push(`${each.name}: no outcome of a write with a key: ${error.message}`)
     } else if (isRetryable(error)) {
-      each.refused++
+      crowd.sums.refused++
       await pause()
     } else crowd.violations.push(`${each.name}: an increment of ${propertyId} ${date} ended with ${String(error)}`)
   }
@@ -168,7 +167,7 @@ async function increment(crowd: Crowd, each: CountingClient, counter: Counter): 
 
 async function read(crowd: Crowd, each: CountingClient, counter: Counter): Promise<void> {
   const { propertyId, date, segment } = counter
-  each.reads++
+  crowd.sums.reads++
   try {
     const { availability } = await each.client.getPackage({ propertyId, roomType: ROOM_TYPE, date }, { segment })
     if (availability > counter.sent)
@@ -178,7 +177,7 @@ async function read(crowd: Crowd, each: CountingClient, counter: Counter): Promi
     const isBehind = error instanceof VacancyRequestError && error.code === 'NOT_FOUND'
     if (isBehind) return
     if (!isRetryable(error)) crowd.violations.push(`${each.name}: a read of ${propertyId} ended with ${String(error)}`)
-    each.failedReads++
+    crowd.sums.failedReads++
     await pause()
   }
 }
@@ -190,12 +189,6 @@ function isRetryable(error: unknown): boolean {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, REFUSED_PAUSE_MS))
 
-function acknowledged(crowd: Crowd): void {
-  const nowMs = performance.now()
-  crowd.longestGapMs = Math.max(crowd.longestGapMs, nowMs - crowd.lastAcknowledgedMs)
-  crowd.lastAcknowledgedMs = nowMs
-}
-
 export type Sums = {
   requests: number
   reads: number
@@ -204,22 +197,6 @@ export type Sums = {
   counters: number
   acknowledged: number
   unknown: number
-}
-
-export function sumsOf({ clients }: Crowd): Sums {
-  const sums = { requests: 0, reads: 0, failedReads: 0, refused: 0, acknowledged: 0, unknown: 0, counters: 0 }
-  for (const { requests, reads, failedReads, refused, counters } of clients) {
-    sums.requests += requests
-    sums.reads += reads
-    sums.failedReads += failedReads
-    sums.refused += refused
-    sums.counters += counters.length
-    for (const each of counters) {
-      sums.acknowledged += each.acknowledged
-      sums.unknown += each.unknown
-    }
-  }
-  return sums
 }
 
 /**
