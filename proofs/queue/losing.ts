@@ -31,7 +31,7 @@ import { redrive } from '../../queue/src/queue.ts'
 import { QueueError, type QueueServer, servingOf } from '../../queue/src/queue-server.ts'
 import { createQueueAccess } from '../../queue/src/tokens.ts'
 import { SEED_FLAG, seedOfNow } from '../seed.ts'
-import { createRows, jobsOf, type MemoryRows, storedRows, writeRows } from './memory-rows.ts'
+import { createRows, jobsOf, storedRows, writeRows } from './memory-rows.ts'
 
 /**
  * What happens to a group instead of being stored and confirmed:
@@ -80,26 +80,7 @@ export type LosingReport = {
   readonly found: readonly string[]
 }
 
-type Lane = {
-  readonly random: Random
-  /** What is stored: the next process finds it. */
-  readonly rows: MemoryRows
-  next: { fault: Fault; left: number }
-  isBlocked: boolean
-  partition: Partition | undefined
-  readonly fates: Map<string, Fate>
-  /** Requests of unknown outcome, which are repeated with the same ids. */
-  readonly unanswered: string[][]
-  readonly found: string[]
-  readonly faults: { [fault in Fault]: number }
-  isTopicAccepted: boolean
-  nextId: number
-  accepted: number
-  confirmed: number
-  duplicates: number
-  /** Called when the engine is loaded. */
-  onLoaded: () => void
-}
+type Lane = ReturnType<typeof createLane>
 
 export type LosingOptions = { readonly faults: number; readonly seed: number }
 
@@ -128,24 +109,27 @@ export async function loseGroups(
   }
 }
 
-function createLane(seed: number): Lane {
+function createLane(seed: number) {
   const random = createRandom(seed)
   return {
     random,
+    /** What is stored: the next process finds it. */
     rows: createRows(),
     next: drawFault(random),
     isBlocked: false,
-    partition: undefined,
-    fates: new Map(),
-    unanswered: [],
-    found: [],
-    faults: { cut: 0, kill: 0, sync: 0, write: 0, full: 0, open: 0 },
+    partition: undefined as Partition | undefined,
+    fates: new Map<string, Fate>(),
+    /** Requests of unknown outcome, which are repeated with the same ids. */
+    unanswered: [] as string[][],
+    found: [] as string[],
+    faults: { cut: 0, kill: 0, sync: 0, write: 0, full: 0, open: 0 } as { [fault in Fault]: number },
     isTopicAccepted: false,
     nextId: 0,
     accepted: 0,
     confirmed: 0,
     duplicates: 0,
-    onLoaded: () => undefined,
+    /** Called when the engine is loaded. */
+    onLoaded: () => {},
   }
 }
 
@@ -168,7 +152,7 @@ async function runLane(lane: Lane, isOver: () => boolean): Promise<void> {
 
 class FaultError extends Error {}
 
-function drawFault(random: Random): Lane['next'] {
+function drawFault(random: Random): { readonly fault: Fault; left: number } {
   return { fault: pick(random, FAULTS), left: 1 + random.below(GROUPS_MAX) }
 }
 
