@@ -53,74 +53,47 @@ export function violate(oracle: OracleName, message: string): never {
   throw new ViolationError(oracle, message)
 }
 
-export type Oracles = {
-  readonly checks: Record<OracleName, number>
-  /** By index: term (0: unknown), digest of the entry, digest of the state after it, result. */
-  readonly terms: number[]
-  readonly entries: number[]
-  readonly statesLo: number[]
-  readonly statesHi: number[]
-  readonly codes: number[]
-  readonly values: number[]
-  /** Row order by index, from the first checked replica. */
-  readonly orders: Map<number, number>
-  readonly reference: Reference
-  /** Attempt → first index at which it was applied. */
-  readonly attempts: Map<number, number>
-  /** Attempts that were reported as certainly in no log. */
-  readonly failed: Set<number>
-  readonly leaders: Map<number, number>
-  /** By index: terms of entries that a leader of bare cores has committed, which later leaders must have. */
-  readonly committedTerms: Map<number, number>
-  /** By index and term, of every entry that bare cores stored: its digest and the term of the entry before. */
-  readonly stored: Map<string, { readonly digest: number; readonly before: number }>
-  /** Highest index known to be committed, and when. */
-  committed: number
-  committedAtUs: number
-  /** Acknowledged attempts with their index. */
-  readonly acknowledged: Map<number, number>
-  /** Acknowledgements with a higher index than all earlier ones, oldest first. */
-  readonly acknowledgedAt: { readonly us: number; readonly index: number }[]
-  /** Voters in force, oldest first; two groups while joint. Only changes. */
-  readonly configurations: { readonly index: number; readonly halves: Halves }[]
-  configurationIndex: number
-  maintenanceDay: number
-  timeMs: number
-  timeAtUs: number
-  /** Majority of the voters, if these never change. */
-  clocks: readonly NodeClock[]
-}
+export type Oracles = ReturnType<typeof createOracles>
 
 /** Groups of node numbers, each with its own majority. */
 type Halves = readonly (readonly number[])[]
 
-export function createOracles(reference: Reference): Oracles {
-  const checks = Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>
+export function createOracles(reference: Reference) {
   return {
-    checks,
+    checks: Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>,
+    /** By index: term (0: unknown), digest of the entry, digest of the state after it, result. */
     terms: [0],
     entries: [0],
     statesLo: [0],
     statesHi: [0],
     codes: [0],
     values: [0],
-    orders: new Map(),
+    /** Row order by index, from the first checked replica. */
+    orders: new Map<number, number>(),
     reference,
-    attempts: new Map(),
-    failed: new Set(),
-    leaders: new Map(),
-    committedTerms: new Map(),
-    stored: new Map(),
+    /** Attempt → first index at which it was applied. */
+    attempts: new Map<number, number>(),
+    /** Attempts that were reported as certainly in no log. */
+    failed: new Set<number>(),
+    leaders: new Map<number, number>(),
+    /** By index: terms of entries that a leader of bare cores has committed, which later leaders must have. */
+    committedTerms: new Map<number, number>(),
+    /** By index and term, of every entry that bare cores stored: its digest and the term of the entry before. */
+    stored: new Map<string, { readonly digest: number; readonly before: number }>(),
+    /** Highest index known to be committed. */
     committed: 0,
-    committedAtUs: 0,
-    acknowledged: new Map(),
-    acknowledgedAt: [],
-    configurations: [],
+    /** Acknowledged attempts with their index. */
+    acknowledged: new Map<number, number>(),
+    /** Acknowledgements with a higher index than all earlier ones, oldest first. */
+    acknowledgedAt: [] as { readonly us: number; readonly index: number }[],
+    /** Voters in force, oldest first; two groups while joint. Only changes. */
+    configurations: [] as { readonly index: number; readonly halves: Halves }[],
     configurationIndex: -1,
     maintenanceDay: 0,
     timeMs: 0,
     timeAtUs: 0,
-    clocks: [],
+    /** Majority of the voters, if these never change. */
+    clocks: [] as readonly NodeClock[],
   }
 }
 
@@ -186,10 +159,7 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
     noteReference(oracles, isSet || kind === KIND.setting)
     noteTime(oracles, nowUs, index, applied.timeMs ?? 0, isSet)
   }
-  if (index > oracles.committed) {
-    oracles.committed = index
-    oracles.committedAtUs = nowUs
-  }
+  oracles.committed = Math.max(oracles.committed, index)
   if (applied.digest) onState(oracles, node, index, applied.digest.lo, applied.digest.hi)
   checks.O4++
   if (oracles.codes[index] !== applied.code || oracles.values[index] !== applied.value) {

@@ -41,37 +41,24 @@ export type ModelStay = {
   /** The stay that this hold takes the place of when it is confirmed, with its lines at the time of the hold. */
   readonly replaces?: { readonly id: string; readonly lines: readonly StayLine[] } | undefined
 }
-export type StaysModel = {
-  /** Changed by the model of the store, too. */
-  readonly properties: Inventory
-  readonly stays: Map<string, ModelStay>
-  /** From this index on all bookings are known. */
-  knownFrom: number
-  /** Nights before it are gone. */
-  droppedBefore: number
-  today: number
-  lastDay: number
-  /** Shard time. */
-  timeMs: number
-  overflowed: number
-  expired: number
-  /** Changes of states so far. */
-  changes: number
-}
+export type StaysModel = ReturnType<typeof createStaysModel>
 
 export type ModelAnswer = { readonly error: string; readonly stay?: ModelStay }
 
-export function createStaysModel(properties: Inventory): StaysModel {
+/** @param properties changed by the model of the store, too */
+export function createStaysModel(properties: Inventory) {
   return {
     properties,
-    stays: new Map(),
+    stays: new Map<string, ModelStay>(),
+    /** From this index on all bookings are known. */
     knownFrom: 0,
+    /** Nights before it are gone. */
     droppedBefore: 0,
     today: 0,
     lastDay: 0,
+    /** Shard time. */
     timeMs: 0,
-    overflowed: 0,
-    expired: 0,
+    /** Changes of states so far. */
     changes: 0,
   }
 }
@@ -147,10 +134,7 @@ export function passTime(model: StaysModel, timeMs: number, index: number): void
   model.timeMs = timeMs
   const due = [...model.stays].filter(([, { state, deadlineMs }]) => state === 'held' && deadlineMs <= timeMs)
   due.sort(([a, stay], [b, other]) => stay.deadlineMs - other.deadlineMs || (a < b ? -1 : 1))
-  for (const [, stay] of due) {
-    reach(model, stay, { state: 'expired', deadlineMs: 0, index, timeMs })
-    model.expired++
-  }
+  for (const [, stay] of due) reach(model, stay, { state: 'expired', deadlineMs: 0, index, timeMs })
   const today = Math.floor(timeMs / DAY_MS)
   for (const [id, stay] of model.stays) if (stay.state !== 'held' && forgetDayOf(stay) <= today) forget(model, id)
 }
@@ -328,7 +312,6 @@ function change(model: StaysModel, given: Change): { readonly error: string; rea
   for (const { propertyId, roomType, day, freed, wanted } of sums.values()) {
     const { lo, hi } = nightOf(model, propertyId, roomType, day) as Night
     const base = baseOf({ lo, hi }) + freed - (isHold ? 0 : wanted)
-    model.overflowed += Math.max(0, base - 255)
     const word = ((lo & 0xffffff00) | Math.min(255, base)) >>> 0
     model.properties.get(propertyId)?.rooms.get(roomType)?.set(day, { lo: word, hi })
   }

@@ -264,9 +264,7 @@ export function noteNew({ model: { stays }, counts }: StaysReference, id: string
 }
 
 export function heldCount({ model }: StaysReference): number {
-  let held = 0
-  for (const { state } of model.stays.values()) if (state === 'held') held++
-  return held
+  return [...model.stays.values()].filter(({ state }) => state === 'held').length
 }
 
 // Comparing a replica

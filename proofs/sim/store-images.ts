@@ -2,7 +2,6 @@
 
 import { createCodecList } from '@vacancy/shared'
 import { streamOf } from '@vacancy/testkit/random'
-import type { Env } from '../../engine/src/env.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../../engine/src/snapshot/capture.ts'
 import { hex } from '../../engine/src/snapshot/format.ts'
 import { WORDS_SCRATCH_BYTES } from '../../engine/src/snapshot/words.ts'
@@ -12,8 +11,8 @@ import { createApplyContext } from '../../engine/src/store/apply-context.ts'
 import { stampCommand } from '../../engine/src/store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../../engine/src/store/cow.ts'
 import { createStore, publish, type Store, scratchOf } from '../../engine/src/store/store.ts'
-import { createSimulatedDisk } from '../../engine/src/testing/disk.ts'
 import { plainPutWord } from '../../engine/src/testing/search-reference.ts'
+import { createSimulation } from '../../engine/src/testing/simulation.ts'
 import { violate } from './oracles.ts'
 import { applyToModel, createStoreModel, type StoreModel } from './store-model.ts'
 import { beginOfRun, imageCommands, todayAt } from './store-workload.ts'
@@ -39,7 +38,6 @@ export function imageModels(): ReadonlyMap<string, StoreModel> {
 }
 
 const PATH = '/image.snapshot'
-const quiet = (): void => undefined
 
 function makeImage(properties: number): StoreImage {
   const store = createStore({
@@ -79,9 +77,9 @@ export function seedOf(store: Store, index: number, term: number): Omit<StoreIma
   try {
     const captured = captureStore(memory, point, CODECS, scratch)
     if (!captured) return undefined
-    const disk = createSimulatedDisk()
+    const { env, disk } = createSimulation({ wallMs: beginOfRun() })
     const encoder = inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES)
-    const written = writeSeedFileAtOnce(envOf(disk), PATH, captured.source, { encoder })
+    const written = writeSeedFileAtOnce(env, PATH, captured.source, { encoder })
     if (!written) return undefined
     const file = disk.open(PATH, 'read')
     const bytes = new Uint8Array(disk.stat(PATH)?.bytes ?? 0)
@@ -90,16 +88,5 @@ export function seedOf(store: Store, index: number, term: number): Omit<StoreIma
     return { file: bytes, digest: hex(written.manifest.contentDigest) }
   } finally {
     endCopyOnWrite(store)
-  }
-}
-
-function envOf(disk: Env['disk']): Env {
-  return {
-    clock: { wallMs: beginOfRun, monotonicMs: () => 0 },
-    random: { bytes: (count) => new Uint8Array(count) },
-    disk,
-    schedule: { after: () => quiet },
-    host: { processId: 1, bootId: 'image', startOf: () => undefined },
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
   }
 }

@@ -49,9 +49,6 @@ export type Workload = {
   nextToken: number
   nextSession: number
   isStopped: boolean
-  /** Operations with a result other than `unknown`. */
-  answered: number
-  lastSuccessUs: number
 }
 
 /** Attempts before a client gives up, enough for one election. */
@@ -83,8 +80,6 @@ export function createWorkload(world: World): Workload {
     nextToken: 1,
     nextSession: world.knobs.clients + 1,
     isStopped: false,
-    answered: 0,
-    lastSuccessUs: 0,
   }
   world.onRestored.push(() => abandon(workload))
   return workload
@@ -258,8 +253,6 @@ function onHeard(workload: Workload, client: Client, current: Current, token: nu
       const isSet = operation.kind === 'set' && code === OUTCOME.done
       complete(history, operation, outcomeOf(operation.kind, code), isSet ? operation.amount : value)
     }
-    workload.answered++
-    workload.lastSuccessUs = workload.world.scheduler.nowUs
     return finish(workload, client, current)
   }
   if (answer.kind === 'unknown' && current.session === 0 && operation.kind !== 'read') {

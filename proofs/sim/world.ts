@@ -138,7 +138,6 @@ export type Host = {
   answer(token: number, answer: Answer): void
   /** Runs later in this process, unless it has ended: in true time, not by its clock. */
   later(delayUs: number, kind: TraceKind, run: () => void): void
-  isAlive(): boolean
 }
 
 export type Process = {
@@ -217,7 +216,6 @@ export type World = {
   readonly nodes: readonly SimulatedNode[]
   readonly counts: Counts
   readonly diskRandom: Random
-  readonly applyRandom: Random
   readonly sometimesRandom: Random
   readonly onAnswer: Map<number, (answer: Answer) => void>
   /** The operation of each attempt. */
@@ -310,7 +308,6 @@ export function createWorld(options: WorldOptions): World {
     nodes,
     counts: createCounts(),
     diskRandom: streamOf(seed, 'disk'),
-    applyRandom: streamOf(seed, 'apply'),
     sometimesRandom: streamOf(seed, 'sometimes'),
     onAnswer: new Map(),
     sent: new Map(),
@@ -565,7 +562,6 @@ function createHost(world: World, process: Process): Host {
     later(delayUs, kind, run) {
       scheduleIn(scheduler, delayUs, () => runIn(world, process, kind, 0, run))
     },
-    isAlive: () => !process.isOver,
   }
   return host
 }
