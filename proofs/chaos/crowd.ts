@@ -110,7 +110,8 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number, ah
     },
     async end() {
       board.isOver = true
-      await within(END_MS, ended, 'the clients end')
+      const late = wait(END_MS, 'late', { ref: false })
+      if ((await Promise.race([ended, late])) === 'late') throw new Error('timed out: the clients end')
     },
     async readAll() {
       const touched = board.operations.filter((each) => each.client < CLIENTS.length).map(({ key }) => key)
@@ -126,11 +127,6 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number, ah
       for (const each of [client, ...clients.map((one) => one.client)]) void each.close()
     },
   }
-}
-
-async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {
-  const late = wait(milliseconds, undefined, { ref: false }).then(() => Promise.reject(new Error(`timed out: ${what}`)))
-  return await Promise.race([awaited, late])
 }
 
 /** Arbitrary attributes. */

@@ -25,21 +25,7 @@ const DISK_BYTES = 448 << 20
 const BALLAST_FILE = 'ballast'
 const BALLAST_PIECE_BYTES = 1 << 20
 
-export type FleetNode = {
-  readonly name: string
-  process: ShardNode | undefined
-  /** A fault is active on it. */
-  isBusy: boolean
-  isPaused: boolean
-  /** The run is ending its process. */
-  isEnding: boolean
-  /** A full disk may end it or prevent its start. */
-  mayRefuse: boolean
-  /** Wall clock offset of its next process, and its usual one. */
-  clockOffsetMs: number
-  readonly usualOffsetMs: number
-  starts: number
-}
+export type FleetNode = ReturnType<typeof createNode>
 
 export type Fleet = {
   readonly shard: Shard
@@ -74,25 +60,11 @@ type View = {
 export function createFleet(shard: Shard, network: Network, offsetsMs: readonly number[]): Fleet {
   const logs = join(shard.folder, 'logs')
   mkdirSync(logs, { recursive: true })
-  const nodes = shard.nodes.map((name, n): FleetNode => {
-    const usualOffsetMs = offsetsMs[n] ?? 0
-    return {
-      name,
-      process: undefined,
-      isBusy: false,
-      isPaused: false,
-      isEnding: false,
-      mayRefuse: false,
-      clockOffsetMs: usualOffsetMs,
-      usualOffsetMs,
-      starts: 0,
-    }
-  })
+  const nodes = shard.nodes.map((name, n) => createNode(name, offsetsMs[n] ?? 0))
   return {
     shard,
     network,
     lives: [],
-
     nodes: new Map(nodes.map((node) => [node.name, node])),
     services: { registry: shard.startRegistry(), resolver: shard.startResolver() },
     logs,
@@ -100,6 +72,24 @@ export function createFleet(shard: Shard, network: Network, offsetsMs: readonly 
     view: { leader: '', term: 0, voters: [], learners: [], isChanging: false, applied: new Map(), serving: new Set() },
     smallDisk: undefined,
     isClosed: false,
+  }
+}
+
+function createNode(name: string, usualOffsetMs: number) {
+  return {
+    name,
+    process: undefined as ShardNode | undefined,
+    /** A fault is active on it. */
+    isBusy: false,
+    isPaused: false,
+    /** The run is ending its process. */
+    isEnding: false,
+    /** A full disk may end it or prevent its start. */
+    mayRefuse: false,
+    /** Wall clock offset of its next process, and its usual one. */
+    clockOffsetMs: usualOffsetMs,
+    usualOffsetMs,
+    starts: 0,
   }
 }
 

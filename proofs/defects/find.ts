@@ -1,11 +1,11 @@
 /** `npm run proofs -- defects`: plants each defect in turn, and runs what must find it (docs/design/testing.md#planted-defects). */
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { commitOf, defineCommand } from '@vacancy/shared/node'
 import { environmentWith } from '@vacancy/testkit/plant'
+import { startProgram } from '@vacancy/testkit/program'
 import type { Defect } from './defect.ts'
 import { DEFECTS } from './list.ts'
 
@@ -134,24 +134,7 @@ function failureIn(output: string) {
   return seed === undefined || by === undefined ? undefined : { seed: Number(seed), by }
 }
 
-function runToEnd(
-  args: readonly string[],
-  cwd: string,
-  environment: object,
-): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, args, {
-    cwd,
-    env: { ...process.env, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-  }
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => resolve({ code, output }))
-  })
+async function runToEnd(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+  const program = startProgram(args, { cwd, env, isBound: true })
+  return { code: await program.ended, output: program.output() }
 }

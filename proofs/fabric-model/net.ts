@@ -46,20 +46,7 @@ export type EndEvents = Partial<WireEvents> & {
   ended?(): void
 }
 
-export type Process = {
-  readonly net: Net
-  readonly name: string
-  readonly ends: Set<End>
-  isAlive: boolean
-  /** Its machine is gone: the other sides notice nothing. */
-  isGone: boolean
-  /** It closes its connections in order. */
-  isLeaving: boolean
-  stalledUntilUs: number
-  stalledUs: number
-  timers: number
-  accept: ((end: End, remote: string) => EndEvents) | undefined
-}
+export type Process = ReturnType<typeof createProcess>
 
 export type End = Wire & {
   readonly process: Process
@@ -89,18 +76,20 @@ export function createNet(seed: number, counts: Counts, knobs: NetKnobs): Net {
   }
 }
 
-export function createProcess(net: Net, name: string): Process {
+export function createProcess(net: Net, name: string) {
   return {
     net,
     name,
-    ends: new Set(),
+    ends: new Set<End>(),
     isAlive: true,
+    /** Its machine is gone: the other sides notice nothing. */
     isGone: false,
+    /** It closes its connections in order. */
     isLeaving: false,
     stalledUntilUs: 0,
     stalledUs: 0,
     timers: 0,
-    accept: undefined,
+    accept: undefined as ((end: End, remote: string) => EndEvents) | undefined,
   }
 }
 

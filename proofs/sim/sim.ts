@@ -17,8 +17,7 @@ import { seedOfNow } from '../seed.ts'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { coreProgram } from './core-node.ts'
 import { driverProgram } from './driver-node.ts'
-import type { Fault } from './knobs.ts'
-import { type Knobs, PROFILES, type Profile } from './knobs.ts'
+import { PROFILES, type Profile } from './knobs.ts'
 import { addRun, addSummaries, createSummary, type Figures, holesOf, type Summary, textOfSummary } from './report.ts'
 import { shrink } from './shrink.ts'
 import { STAY_COUNTS } from './stays-reference.ts'
@@ -310,15 +309,10 @@ function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, sa
   if (shrunk)
     say(`  shrunk from ${result.schedule.length} to ${detailed.schedule.length} faults in ${shrunk.runs} runs`)
   const file = `failure-${seed}.json`
-  writeFileSync(
-    file,
-    `${JSON.stringify({ ...environment(), ...settingsOf(settingsOfSeed(settings, seed)), ...failureFile(detailed), command }, undefined, 1)}\n`,
-  )
+  const lines = detailed.lines.slice(-LINES_KEPT)
+  const own = settingsOf(settingsOfSeed(settings, seed))
+  writeJson(file, { ...environment(), ...own, ...detailed, lines, command })
   say(`  ${file}: schedule, settings and the last events. Replay: npm run proofs -- sim --replay ${file}`)
-}
-
-function failureFile(result: RunResult): object {
-  return { ...result, lines: result.lines.slice(-LINES_KEPT) }
 }
 
 function one(settings: Settings, seed: number, say: (line: string) => void): number {
@@ -333,13 +327,7 @@ function one(settings: Settings, seed: number, say: (line: string) => void): num
 }
 
 function replay(file: string, say: (line: string) => void): number {
-  const saved = JSON.parse(readFileSync(file, 'utf8')) as {
-    seed: number
-    profile: Profile
-    program: string
-    knobs: Knobs
-    schedule: Fault[]
-  }
+  const saved = JSON.parse(readFileSync(file, 'utf8')) as RunResult & { readonly program: string }
   const { seed, profile, knobs, schedule } = saved
   const program = PROGRAMS[saved.program] as Program
   const result = runSeed({ seed, profile, program, knobs, schedule, keepsWords: true })

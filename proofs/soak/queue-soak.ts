@@ -17,7 +17,7 @@ import {
 import type { RecordedRun } from '../../bench/src/results.ts'
 import type { SoakCounts, SoakPlan } from './queue-soak-clients.ts'
 import { type QueueSoak, queueSoakVerdict } from './queue-soak-verdict.ts'
-import type { Check } from './soak-verdict.ts'
+import { type Check, textOf } from './soak-verdict.ts'
 
 const CONSUMERS = 50
 const SAMPLE_MS = 5_000
@@ -137,6 +137,5 @@ function countsText({ counts, perSecond }: QueueSoak): string {
 
 function print(soak: QueueSoak, checks: readonly Check[]): void {
   process.stdout.write(`${countsText(soak)}\n`)
-  for (const { name, passed, text } of checks)
-    process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name}: ${text}\n`)
+  for (const check of checks) process.stdout.write(textOf(check))
 }

@@ -32,15 +32,11 @@ export function soakSample(samples: readonly Sample[], seconds: number): SoakSam
 export type SoakLoad = { sent: number; answered: number; errors: Record<string, number>; broken: string }
 export type Check = { name: string; passed: boolean; text: string }
 
-export function soakVerdict(samples: readonly SoakSample[], load: SoakLoad): Check[] {
-  return [memoryCheck(samples), stallCheck(samples), errorCheck(samples, load)]
-}
+export const textOf = ({ name, passed, text }: Check) => `${passed ? 'passed' : 'FAILED'}  ${name}: ${text}\n`
 
-function memoryCheck(samples: readonly SoakSample[]): Check {
-  return flatCheck(
-    'memory is flat',
-    samples.map(({ seconds, rssBytes }) => ({ seconds, bytes: rssBytes })),
-  )
+export function soakVerdict(samples: readonly SoakSample[], load: SoakLoad): Check[] {
+  const memory = samples.map(({ seconds, rssBytes }) => ({ seconds, bytes: rssBytes }))
+  return [flatCheck('memory is flat', memory), stallCheck(samples), errorCheck(samples, load)]
 }
 
 /** A size at a time from the start of the load. */

@@ -7,7 +7,7 @@ import { percentile } from '../../bench/src/histogram.ts'
 import { type LoadResult, runLoad, type Stream } from '../../bench/src/load.ts'
 import { ROOT } from '../../bench/src/programs.ts'
 import { metricsOf, type RunningNode } from '../../bench/src/running-node.ts'
-import { type Check, type SoakLoad, type SoakSample, soakSample, soakVerdict } from './soak-verdict.ts'
+import { type Check, type SoakLoad, type SoakSample, soakSample, soakVerdict, textOf } from './soak-verdict.ts'
 
 /** 0: as many as the node takes by itself. */
 const DEFAULT_THREADS = 0
@@ -101,6 +101,5 @@ function print({ streams, void: reason }: LoadResult, checks: readonly Check[]):
     process.stdout.write(`${name}: ${answered} answered, p50 ${p50}, p99 ${p99}, p99.9 ${p999} ms\n`)
   }
   if (reason) process.stdout.write(`These latencies do not count: ${reason}.\n`)
-  for (const { name, passed, text } of checks)
-    process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name}: ${text}\n`)
+  for (const check of checks) process.stdout.write(textOf(check))
 }
