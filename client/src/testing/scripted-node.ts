@@ -2,9 +2,9 @@
  * A TCP server on real sockets that replies what the test decides, when it decides. It implements only the handshake.
  */
 
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
-import { assert, createCodecList } from '@vacancy/shared'
+import { createCodecList } from '@vacancy/shared'
 import {
   type CommandName,
   createFrameSplitter,
@@ -16,6 +16,7 @@ import {
   type Result,
   splitFrames,
 } from '@vacancy/shared/wire'
+import { listen } from '@vacancy/testkit/listen'
 
 export const CODECS = createCodecList(['breakfast', 'late_checkout', 'sea_view'])
 const BASE_YEAR = 2026
@@ -74,27 +75,22 @@ export async function startScriptedNode(script: Script = {}): Promise<ScriptedNo
       },
     }
     peers.push(peer)
-    listen(script, peer, peers.length, received.put)
+    attend(script, peer, peers.length, received.put)
     arrivals.put(peer)
   }
-  const server: Server = script.tls ? createTlsServer(script.tls, listener) : createServer(listener)
-  await new Promise<void>((resolve) => server.listen(script.port ?? 0, '127.0.0.1', resolve))
-  const address = server.address()
-  assert(typeof address === 'object' && address !== null, 'a TCP server has a port')
+  const server = script.tls ? createTlsServer(script.tls, listener) : createServer(listener)
+  const { port, close } = await listen(server, script.port)
   return {
-    port: address.port,
+    port,
+    close,
     peers,
     next: received.take,
     untaken: () => received.items,
     nextPeer: arrivals.take,
-    close: async () => {
-      for (const { socket } of peers) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
-    },
   }
 }
 
-function listen(script: Script, peer: Peer, peers: number, put: (received: ReceivedRequest) => void): void {
+function attend(script: Script, peer: Peer, peers: number, put: (received: ReceivedRequest) => void): void {
   const splitter = createFrameSplitter({ payloadBytesMax: 65_536, skipBytesMax: 65_536 })
   let hasCodecs = false
   let isLoginDue = script.login !== undefined

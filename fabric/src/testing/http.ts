@@ -1,9 +1,8 @@
 /** HTTP servers and logs for tests. */
 
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Log } from '@vacancy/shared/node'
+import { listen } from '@vacancy/testkit/listen'
 
 export type LogLine = { readonly level: string; readonly text: string; readonly fields: object }
 
@@ -35,22 +34,8 @@ export async function stub(
     requests.push(`${request.method} ${request.url}`)
     answer(request, response)
   })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  const bound = (server.address() as AddressInfo).port
-  let stopped: Promise<void> | undefined
-  return {
-    port: bound,
-    addr: `127.0.0.1:${bound}`,
-    requests,
-    stop() {
-      stopped ??= new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
-      return stopped
-    },
-  }
+  const bound = await listen(server, port)
+  return { port: bound.port, addr: `127.0.0.1:${bound.port}`, requests, stop: bound.close }
 }
 
 export async function bodyOf(request: IncomingMessage): Promise<string> {

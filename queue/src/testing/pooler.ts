@@ -3,7 +3,9 @@
  * process takes over. Messages of PostgreSQL are passed on whole.
  */
 import { connect, createServer, type Socket } from 'node:net'
+import { listen } from '@vacancy/testkit/listen'
 
+type Server = { readonly host: string; readonly port: number }
 export type Pooler = { readonly port: number; readonly close: () => Promise<void> }
 
 const SYNC = 'S'
@@ -16,24 +18,13 @@ const HEADER_BYTES = 5
 const SERVERS = 2
 
 /** Opens a pooler on a free port of 127.0.0.1 in front of a server that asks for no password. */
-export async function openPooler(server: { readonly host: string; readonly port: number }): Promise<Pooler> {
-  const sockets = new Set<Socket>()
-  const listener = createServer((client) => serve(client, server, sockets))
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const { port } = listener.address() as { port: number }
-  return {
-    port,
-    close: async () => {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => listener.close(resolve))
-    },
-  }
+export function openPooler(server: Server): Promise<Pooler> {
+  return listen(createServer((client) => serve(client, server)))
 }
 
-function serve(client: Socket, server: { readonly host: string; readonly port: number }, sockets: Set<Socket>): void {
+function serve(client: Socket, server: Server): void {
   const servers = Array.from({ length: SERVERS }, () => connect(server))
   for (const socket of [client, ...servers]) {
-    sockets.add(socket)
     // Its end is passed on.
     socket.on('error', () => undefined)
     socket.on('close', () => {

@@ -1,32 +1,31 @@
 /** A queue on real sockets whose responses and messages the test decides. Without a script it behaves well. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { listen } from '@vacancy/testkit/listen'
 import { type WebSocket, WebSocketServer } from 'ws'
 
 export type SubmittedBody = {
   readonly topic: string
   readonly jobs: readonly { readonly id: string; readonly data: string | null; readonly [more: string]: unknown }[]
 }
+type Scripted<Body> = {
+  readonly status: number
+  readonly body?: Body
+  readonly headers?: { readonly [name: string]: string }
+}
 type ScriptedResponse =
-  | { readonly status: number; readonly body?: object | string; readonly headers?: { readonly [name: string]: string } }
+  | Scripted<object | string>
   /** The connection is cut. */
   | 'cut'
   /** Nothing is sent. */
   | 'silence'
 
-type ScriptedRefusal = {
-  readonly status: number
-  readonly body: object
-  readonly headers?: { readonly [name: string]: string }
-}
-
 export type Script = {
   /** The response to the nth request, from 0; undefined stores all jobs. */
   readonly respond?: (body: SubmittedBody, n: number) => ScriptedResponse | undefined
   /** The response to the nth upgrade; undefined accepts it. */
-  readonly upgrade?: (n: number) => ScriptedRefusal | undefined
+  readonly upgrade?: (n: number) => Scripted<object> | undefined
   /** What the nth consumer gets instead of `accepted` and a job. */
   readonly consume?: (peer: ScriptedPeer, n: number) => void
   readonly port?: number
@@ -76,19 +75,8 @@ export async function startScriptedQueue(script: Script = {}): Promise<ScriptedQ
       for (const [n, { id, data }] of stored.entries()) peer.send('job', jobFields(id, n + 1, data))
     })
   })
-  await new Promise<void>((resolve) => server.listen(script.port ?? 0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    bodies,
-    peers,
-    close: async () => {
-      for (const { socket } of peers) socket.terminate()
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+  const { port, close } = await listen(server, script.port)
+  return { url: `http://127.0.0.1:${port}`, port, bodies, peers, close }
 }
 
 /** Fields of a delivery. */
@@ -125,7 +113,7 @@ function respond(response: ServerResponse, scripted: ScriptedResponse): void {
   response.end(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
-function refuse(socket: Duplex, { status, body, headers = {} }: ScriptedRefusal): void {
+function refuse(socket: Duplex, { status, body = {}, headers = {} }: Scripted<object>): void {
   // A consumer may cut the connection as soon as it has the refusal.
   socket.on('error', () => undefined)
   const text = JSON.stringify(body)

@@ -1,6 +1,6 @@
 /** A stand-in for what is behind a proxy, for tests: it reads frames as a node or a router does, and answers as the test decides. */
 
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createCodecList } from '@vacancy/shared'
 import {
   CODECS_SEGMENT,
@@ -10,6 +10,7 @@ import {
   FRAME_HEADER_BYTES,
   type RequestFields,
 } from '@vacancy/shared/wire'
+import { listen } from '@vacancy/testkit/listen'
 import { commandOf, createFrameReader, flagOf, readFrames, segmentOf } from '../../forward/frames.ts'
 import { STATUS_SEGMENT, statusFrame } from '../../forward/status.ts'
 
@@ -41,19 +42,17 @@ export type StandIn = {
 
 /** @param kind `router` answers `__status__`; `existing` answers 404 there, as older routers do */
 export async function openStandIn(kind: 'node' | 'router' | 'existing', port = 0): Promise<StandIn> {
-  const server = createServer((socket) => accept(standIn, kind, socket))
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const server = await listen(
+    createServer((socket) => accept(standIn, kind, socket)),
+    port,
+  )
   const standIn: StandIn = {
-    port: (server.address() as AddressInfo).port,
+    ...server,
     received: [],
     answer: ({ id }) => encodeReply('SETPROP', id, {}, CONTEXT),
     codecs: STAND_IN_CODECS,
     logins: [],
     sockets: new Set(),
-    close: () => {
-      for (const socket of standIn.sockets) socket.destroy()
-      return new Promise((resolve) => server.close(() => resolve()))
-    },
   }
   return standIn
 }

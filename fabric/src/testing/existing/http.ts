@@ -1,6 +1,7 @@
 /** HTTP of the stand-ins for existing components: a plain server, and calls without conditions, tokens or TLS. */
 
 import { createServer } from 'node:http'
+import { listen } from '@vacancy/testkit/listen'
 
 export type PlainAnswer = { readonly status: number; readonly body?: string; readonly type?: string }
 
@@ -26,38 +27,23 @@ export async function servePlain(
   answer: (request: PlainRequest) => PlainAnswer,
 ): Promise<PlainServer> {
   const requests: string[] = []
-  const server = createServer((request, response) => {
-    requests.push(`${request.method} ${request.url}`)
+  const server = createServer((received, response) => {
+    requests.push(`${received.method} ${received.url}`)
     const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const {
-        status,
-        body = '',
-        type = 'text/plain',
-      } = answer({
-        method: request.method ?? '',
-        path: (request.url ?? '').split('?', 1)[0] as string,
+    received.on('data', (chunk: Buffer) => chunks.push(chunk))
+    received.on('end', () => {
+      const request = {
+        method: received.method ?? '',
+        path: (received.url ?? '').split('?', 1)[0] as string,
         body: Buffer.concat(chunks).toString(),
-        type: request.headers['content-type'] ?? '',
-      })
+        type: received.headers['content-type'] ?? '',
+      }
+      const { status, body = '', type = 'text/plain' } = answer(request)
       response.writeHead(status, body === '' ? {} : { 'content-type': type }).end(body)
     })
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
-  const address = server.address() as { port: number }
-  return {
-    url: `http://${host}:${address.port}`,
-    port: address.port,
-    requests,
-    close() {
-      server.closeAllConnections()
-      return new Promise((resolve) => server.close(() => resolve()))
-    },
-  }
+  const listening = await listen(server, port, host)
+  return { url: `http://${host}:${listening.port}`, requests, ...listening }
 }
 
 export function asJson(body: object, status = 200): PlainAnswer {

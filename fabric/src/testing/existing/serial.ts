@@ -4,6 +4,7 @@
  */
 
 import { connect, createServer, type Socket } from 'node:net'
+import { listen } from '@vacancy/testkit/listen'
 
 export type SerialRequest = {
   readonly segment: string
@@ -18,37 +19,19 @@ export type SerialRequest = {
 /** Undefined: no reply. */
 export type SerialReply = { readonly frame: Buffer; readonly closes?: boolean } | undefined
 
-export type SerialServer = {
-  readonly connections: () => number
-  readonly close: () => Promise<void>
-}
-
 const FRAME_BYTES_MAX = 16_384
 
 export async function serveSerial(
   host: string,
   port: number,
   handle: (request: SerialRequest) => Promise<SerialReply>,
-): Promise<SerialServer> {
-  const sockets = new Set<Socket>()
+) {
   const server = createServer((socket) => {
-    sockets.add(socket)
     socket.setNoDelay(true)
     socket.on('error', () => {})
-    socket.once('close', () => sockets.delete(socket))
     serveOne(socket, handle)
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })
-  return {
-    connections: () => sockets.size,
-    close() {
-      for (const socket of sockets) socket.destroy()
-      return new Promise((resolve) => server.close(() => resolve()))
-    },
-  }
+  return await listen(server, port, host)
 }
 
 function serveOne(socket: Socket, handle: (request: SerialRequest) => Promise<SerialReply>): void {
