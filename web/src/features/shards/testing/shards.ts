@@ -92,26 +92,7 @@ export function shardOf(over: Partial<ShardView> = {}): ShardView {
 
 export function shardBriefOf(over: Partial<ShardBrief> = {}): ShardBrief {
   return {
-    id: 's1',
-    zone: 'eu-1',
-    mode: 'clustered',
-    state: 'healthy',
-    level: 'ok',
-    message: 'Healthy, can lose 1',
-    since: AT,
-    leader: 'n1',
-    leaderSince: AT,
-    term: 41,
-    voters: 3,
-    votersUp: 3,
-    spare: 1,
-    maxLagEntries: 0,
-    packages: null,
-    properties: null,
-    window: null,
-    snapshotAt: null,
-    rates: noRates,
-    operation: null,
+    ...shardOf({ message: 'Healthy, can lose 1' }),
     slots: [
       { node: 'n1', role: 'leader', state: 'healthy', level: 'ok', message: 'Healthy', freshness: 'live' },
       { node: 'n3', role: 'follower', state: 'healthy', level: 'ok', message: 'Healthy', freshness: 'live' },
