@@ -1,14 +1,14 @@
 /** Routers, bridges and a proxy in front of simulated shards: each has a real HTTP listener and can be stopped. */
 
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '@vacancy/testkit/listen'
 
 /** A shard as the fabric sees it. */
 export type FabricShard = {
   readonly id: string
   readonly zone: string
-  readonly leader: () => string
-  readonly nodes: () => readonly string[]
+  readonly leader: string
+  readonly nodes: readonly { readonly id: string }[]
 }
 
 type Kind = 'edge' | 'router' | 'bridge' | 'proxy'
@@ -26,8 +26,9 @@ type SimComponent = {
   /** Answers nothing, and keeps the connection open. */
   isSilent: boolean
   version: string
-  server: Server
+  server: Server | undefined
   port: number
+  close: () => Promise<void>
 }
 
 export type SimFabric = {
@@ -51,7 +52,10 @@ export function segmentsOf(shard: string): string[] {
 
 export async function startSimFabric(shards: readonly FabricShard[]): Promise<SimFabric> {
   const zones = [...new Set(shards.map(({ zone }) => zone))]
-  const made = (kind: Kind, id: string, zone = '', shard = '') => componentOf({ kind, id, zone, shard }, () => fabric)
+  const made = (kind: Kind, id: string, zone = '', shard = ''): SimComponent => ({
+    ...{ kind, id, zone, shard, port: 0, server: undefined, close: async () => {} },
+    ...{ hasApiUrl: true, isListed: true, reason: '', isSilent: false, version: '0.1.0' },
+  })
   const components = [
     made('edge', 'edge'),
     made('proxy', 'proxy'),
@@ -71,7 +75,7 @@ export async function startSimFabric(shards: readonly FabricShard[]): Promise<Si
         ...(shard !== '' && { shard }),
         ...(hasApiUrl && { api_url: `http://127.0.0.1:${port}` }),
       }))
-  const fabric: SimFabric & { readonly shards: readonly FabricShard[]; readonly startedAt: number } = {
+  const fabric: Whole = {
     shards,
     startedAt: Date.now(),
     components,
@@ -83,41 +87,23 @@ export async function startSimFabric(shards: readonly FabricShard[]): Promise<Si
     component: find,
     routers: () => listed('router'),
     bridges: () => listed('bridge'),
-    stop: (id) => stop(find(id)),
-    start: (id) => listen(find(id)),
+    stop: (id) => find(id).close(),
+    start: (id) => open(find(id), fabric),
     async close() {
-      await Promise.all(components.map(stop))
+      await Promise.all(components.map((each) => each.close()))
     },
   }
-  await Promise.all(components.map(listen))
+  await Promise.all(components.map((each) => open(each, fabric)))
   return fabric
 }
 
 type Whole = SimFabric & { readonly shards: readonly FabricShard[]; readonly startedAt: number }
 
-function componentOf(about: Pick<SimComponent, 'kind' | 'id' | 'zone' | 'shard'>, fabric: () => Whole): SimComponent {
-  const component: SimComponent = {
-    ...about,
-    ...{ hasApiUrl: true, isListed: true, reason: '', isSilent: false, version: '0.1.0', port: 0 },
-    server: createServer((request, response) => {
-      if (component.isSilent) return
-      answer(component, fabric(), request.url ?? '/', response)
-    }),
-  }
-  return component
-}
-
-async function listen(component: SimComponent): Promise<void> {
-  await new Promise<void>((resolve) => component.server.listen(component.port, '127.0.0.1', resolve))
-  component.port = (component.server.address() as AddressInfo).port
-}
-
-async function stop({ server }: SimComponent): Promise<void> {
-  if (!server.listening) return
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
+async function open(component: SimComponent, fabric: Whole): Promise<void> {
+  component.server = createServer((request, response) => {
+    if (!component.isSilent) answer(component, fabric, request.url ?? '/', response)
   })
+  Object.assign(component, await listen(component.server, component.port))
 }
 
 function answer(component: SimComponent, fabric: Whole, url: string, response: ServerResponse): void {
@@ -155,6 +141,10 @@ function answer(component: SimComponent, fabric: Whole, url: string, response: S
   }
 }
 
+const linkOf = ({ id, server }: SimComponent) => ({
+  ...{ id, connections: server?.listening ? 4 : 0, fault: server?.listening ? '' : 'connect ECONNREFUSED' },
+})
+
 /** Ids of the next hops: routers of all zones, or bridges of the own one. */
 function nextOf({ kind, zone }: SimComponent, { components }: Whole): SimComponent[] {
   return components.filter((each) =>
@@ -163,19 +153,18 @@ function nextOf({ kind, zone }: SimComponent, { components }: Whole): SimCompone
 }
 
 function hopsOf(component: SimComponent, fabric: Whole) {
-  return nextOf(component, fabric).map(({ id, server }) => ({
-    ...{ id, address: '127.0.0.1:9000', kind: 'ours', connections: server.listening ? 4 : 0, in_flight: 0 },
-    ...{ ejected_for_ms: 0, fault: server.listening ? '' : 'connect ECONNREFUSED' },
+  return nextOf(component, fabric).map((next) => ({
+    ...{ ...linkOf(next), address: '127.0.0.1:9000', kind: 'ours', in_flight: 0, ejected_for_ms: 0 },
   }))
 }
 
 function leaderOf({ shards }: Whole, id: string): string {
-  return shards.find((shard) => shard.id === id)?.leader() ?? ''
+  return shards.find((shard) => shard.id === id)?.leader ?? ''
 }
 
 function topologyOf({ id, zone, shard }: SimComponent, fabric: Whole) {
   const leader = leaderOf(fabric, shard)
-  const nodes = fabric.shards.find((each) => each.id === shard)?.nodes() ?? []
+  const nodes = fabric.shards.find((each) => each.id === shard)?.nodes.map(({ id: node }) => node) ?? []
   return {
     ...{ component: 'bridge', id, zone, shard, leader, followers: nodes.filter((node) => node !== leader) },
     nodes: nodes.map((node) => ({
@@ -191,11 +180,7 @@ function routes({ kind, zone }: SimComponent, fabric: Whole, segment: string, re
   if (!isKnown) return send(response, 404, { segment, route: 'unknown', hops: [] })
   const hops = fabric.components
     .filter((each) => (kind === 'edge' ? each.kind === 'router' && each.zone === shard.zone : each.shard === shard.id))
-    .map(({ id, server }) => ({
-      id,
-      connections: server.listening ? 4 : 0,
-      fault: server.listening ? '' : 'connect ECONNREFUSED',
-    }))
+    .map(linkOf)
   const via = kind === 'edge' ? { zone: shard.zone } : { shard: shard.id }
   return send(response, 200, { segment, route: 'hops', ...via, hops })
 }
@@ -225,8 +210,12 @@ function metricsOf(component: SimComponent, fabric: Whole): string {
   return `${lines.join('\n')}\n`
 }
 
-function send(response: ServerResponse, status: number, body: unknown): void {
+export function send(response: ServerResponse, status: number, body: unknown, type?: string): void {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  const type = typeof body === 'string' ? 'text/plain' : 'application/json'
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) }).end(text)
+  response
+    .writeHead(status, {
+      'content-type': type ?? (typeof body === 'string' ? 'text/plain' : 'application/json'),
+      'content-length': Buffer.byteLength(text),
+    })
+    .end(text)
 }

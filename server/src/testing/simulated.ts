@@ -3,11 +3,13 @@
  * registry in front. Faults are injected with `act`; the same seed gives the same cluster.
  */
 import { createHash } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createCodecList } from '@vacancy/shared'
 import { CLUSTER_TEXTS, type ClusterInfo, type NodeStatus } from '@vacancy/shared/contract'
-import { SEGMENTS_PER_SHARD, type SimFabric, segmentsOf, startSimFabric } from './simulated-fabric.ts'
+import { listen } from '@vacancy/testkit/listen'
+import { seeded, type Uniform } from '@vacancy/testkit/random'
+import { statusOf as usualStatus } from './observed-nodes.ts'
+import { SEGMENTS_PER_SHARD, type SimFabric, segmentsOf, send, startSimFabric } from './simulated-fabric.ts'
 import { simulatedStayMetrics, simulatedStays } from './simulated-stays.ts'
 
 const TICK_MS = 25
@@ -16,6 +18,7 @@ const TRANSFER_MS = 60
 const BODY_BYTES_MAX = 65_536
 const SIM_CODECS = ['breakfast', 'refundable', 'sea_view']
 const DAY_MS = 86_400_000
+const CORES = 8
 
 export type SimPlan = {
   readonly nodes: number
@@ -37,13 +40,11 @@ type SimNode = {
   readonly zone: string
   readonly id: string
   readonly shard: SimShard
-  readonly server: Server
   port: number
+  close: () => Promise<void>
   fault: Fault
   delayMs: number
-  /** Partitioned from the other nodes but reachable for clients: it cannot lead and learns nothing new. */
-  isPartitioned: boolean
-  /** While partitioned it keeps its last known leader and term. */
+  /** Partitioned from the other nodes but reachable for clients: it cannot lead, and keeps its last known leader and term. */
   believes: { leader: string; term: number } | undefined
   isVoter: boolean
   lagEntries: number
@@ -51,7 +52,6 @@ type SimNode = {
   isDivergent: boolean
   /** Entries per second by which it catches up. */
   catchUp: number
-  coresStart: number
   coresNow: number
   codecs: readonly string[]
   startedAt: number
@@ -75,7 +75,6 @@ type SimShard = {
   readonly packages: number
   /** When the running election ends. */
   electsAt: number | undefined
-  pending: { readonly at: number; readonly apply: () => void } | undefined
   /** Properties with an oversold night. */
   oversold: readonly string[]
   /** How the next change is handled. */
@@ -128,27 +127,15 @@ export const SCENARIOS = [
   'oversold',
 ] as const
 
-/** Mulberry32. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let value = Math.imul(state ^ (state >>> 15), state | 1)
-    value ^= value + Math.imul(value ^ (value >>> 7), value | 61)
-    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 export async function startSimulated(plan: SimPlan): Promise<Simulated> {
-  const random = randomOf(plan.seed)
+  const random = seeded(plan.seed)
   const shards = makeShards(plan, random, Date.now())
   const nodes = shards.flatMap((shard) => shard.nodes)
   let flapping: NodeJS.Timeout | undefined
   let last = performance.now()
 
-  for (let at = 0; at < nodes.length; at += 100)
-    await Promise.all(nodes.slice(at, at + 100).map((node) => listen(node)))
-  const fabric = plan.fabric ? await fabricOf(shards) : undefined
+  for (let at = 0; at < nodes.length; at += 100) await Promise.all(nodes.slice(at, at + 100).map(openNode))
+  const fabric = plan.fabric ? await startSimFabric(shards) : undefined
   const timer = setInterval(() => {
     const now = performance.now()
     for (const shard of shards) turn(shard, (now - last) / 1000)
@@ -173,16 +160,16 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     return does(body)
   }
 
-  const registry = createServer((request, response) => {
-    answerRegistry(request, response, { shards, fabric, act }).catch((error: Error) =>
-      send(response, 400, { error: error.message }),
-    )
-  })
-  await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
-  const registryUrl = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
+  const registry = await listen(
+    createServer((request, response) => {
+      answerRegistry(request, response, shards, fabric, act).catch((error: Error) =>
+        send(response, 400, { error: error.message }),
+      )
+    }),
+  )
   return {
     fabric,
-    registryUrl,
+    registryUrl: `http://127.0.0.1:${registry.port}`,
     shards,
     node: find,
     act,
@@ -194,7 +181,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
       clearInterval(timer)
       clearInterval(flapping)
       await fabric?.close()
-      await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
+      await Promise.all([...nodes, registry].map((each) => each.close()))
     },
   }
 }
@@ -219,14 +206,15 @@ function verbsOf(
       Object.assign(node, {
         fault: node.fault === 'stopped' ? 'stopped' : 'none',
         delayMs: 0,
-        isPartitioned: false,
         believes: undefined,
       })
     },
-    ...speedVerbs(set),
+    // How late it answers over HTTP; then how long its searches take, as its metrics report.
+    delay: (body) => set(body, { delayMs: body.milliseconds ?? 500 }),
+    slow: (body) => set(body, { isSlow: true }),
+    fast: (body) => set(body, { isSlow: false }),
     partition(body) {
       const node = find(body.shard, body.node)
-      node.isPartitioned = true
       node.believes = { leader: node.shard.leader, term: node.shard.term }
     },
     lag(body) {
@@ -244,7 +232,8 @@ function verbsOf(
     refuse: ({ status = 409, text = 'another membership operation is running', ...body }) =>
       setNext(body, { how: 'refuse', status, text }),
     normal: (body) => setNext(body, { how: 'normal' }),
-    ...fabricVerbs(fabric),
+    'stop-component': ({ component = '' }) => fabric?.stop(component),
+    'start-component': ({ component = '' }) => fabric?.start(component),
     lead(body) {
       const node = find(body.shard, body.node)
       lead(node.shard, node.id)
@@ -297,7 +286,7 @@ async function begin(
       return void Object.assign(first, { oversold: ['hotel_123', 'hotel_124'] })
     case 'cores-changed': {
       const node = last.nodes.at(-1) as SimNode
-      node.coresNow = Math.max(1, node.coresStart - 2)
+      node.coresNow = CORES - 2
       setTimeout(() => void stopNode(node), 12_000)
       return
     }
@@ -305,38 +294,12 @@ async function begin(
   throw new Error(`--scenario must be one of ${SCENARIOS.join(', ')}`)
 }
 
-/** `delay`: how late a node answers over HTTP. `slow`, `fast`: how long its searches take, as its metrics report. */
-function speedVerbs(set: (body: SimAct, change: Partial<SimNode>) => void) {
-  return {
-    delay: (body: SimAct) => set(body, { delayMs: body.milliseconds ?? 500 }),
-    slow: (body: SimAct) => set(body, { isSlow: true }),
-    fast: (body: SimAct) => set(body, { isSlow: false }),
-  }
-}
-
 /** A majority is up but every node is partitioned from every other one. */
 function partitionAll({ nodes, term }: SimShard): void {
-  for (const node of nodes) Object.assign(node, { isPartitioned: true, believes: { leader: '', term: term + 1 } })
+  for (const node of nodes) node.believes = { leader: '', term: term + 1 }
 }
 
-function fabricOf(shards: readonly SimShard[]): Promise<SimFabric> {
-  return startSimFabric(
-    shards.map((shard) => ({
-      ...{ id: shard.id, zone: shard.zone },
-      leader: () => shard.leader,
-      nodes: () => shard.nodes.map(({ id }) => id),
-    })),
-  )
-}
-
-function fabricVerbs(fabric: SimFabric | undefined) {
-  return {
-    'stop-component': ({ component = '' }: SimAct) => fabric?.stop(component),
-    'start-component': ({ component = '' }: SimAct) => fabric?.start(component),
-  }
-}
-
-function makeShards(plan: SimPlan, random: () => number, began: number): SimShard[] {
+function makeShards(plan: SimPlan, random: Uniform, began: number): SimShard[] {
   const perShard = Math.max(1, Math.floor(plan.nodes / plan.shards))
   let spare = plan.nodes - perShard * plan.shards
   return Array.from({ length: plan.shards }, (_, at) => {
@@ -351,7 +314,6 @@ function makeShards(plan: SimPlan, random: () => number, began: number): SimShar
       queriesPerSecond: Math.floor(random() * 20_000),
       packages: Math.floor(random() * 60_000_000),
       electsAt: undefined,
-      pending: undefined,
       oversold: [],
       next: { how: 'normal' },
       requests: [],
@@ -372,27 +334,23 @@ function makeNode(
   shard: SimShard,
   at: number,
   { zone, isVoter }: { readonly zone: string; readonly isVoter: boolean },
-  random: () => number,
+  random: Uniform,
   began: number,
 ): SimNode {
-  const node: SimNode = {
+  return {
     id: `n${at + 1}`,
     shard,
     zone,
-    server: createServer((request, response) => {
-      answer(node, request, response).catch((error: Error) => send(response, 400, { error: error.message }))
-    }),
     port: 0,
+    close: async () => {},
     fault: 'none',
     delayMs: 0,
-    isPartitioned: false,
     believes: undefined,
     isVoter,
     lagEntries: 0,
     isDivergent: false,
     catchUp: 0,
-    coresStart: 8,
-    coresNow: 8,
+    coresNow: CORES,
     codecs: SIM_CODECS,
     startedAt: began - Math.floor(random() * 30 * DAY_MS),
     memoryBytes: Math.floor((0.5 + random() * 3) * 2 ** 30),
@@ -401,37 +359,26 @@ function makeNode(
     isSlow: false,
     writes: 0,
   }
-  node.server.keepAliveTimeout = 60_000
-  return node
 }
 
-function listen(node: SimNode): Promise<void> {
-  return new Promise((resolve, reject) => {
-    node.server.once('error', reject)
-    node.server.listen(node.port, '127.0.0.1', () => {
-      node.port = (node.server.address() as AddressInfo).port
-      resolve()
-    })
+async function openNode(node: SimNode): Promise<void> {
+  const server = createServer((request, response) => {
+    answer(node, request, response).catch((error: Error) => send(response, 400, { error: error.message }))
   })
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
+  server.keepAliveTimeout = 60_000
+  Object.assign(node, await listen(server, node.port))
 }
 
 async function stopNode(node: SimNode): Promise<void> {
   if (node.fault === 'stopped') return
   node.fault = 'stopped'
-  await closeServer(node.server)
+  await node.close()
 }
 
 async function startNode(node: SimNode): Promise<void> {
   if (node.fault !== 'stopped') return
   node.startedAt = Date.now()
-  await listen(node)
+  await openNode(node)
   node.fault = 'none'
 }
 
@@ -444,7 +391,7 @@ function turn(shard: SimShard, seconds: number): void {
   const leader = shard.nodes.find(({ id }) => id === shard.leader)
   const phase = performance.now() / TRAFFIC_PERIOD_MS + (shard.packages % 10) / 20
   const traffic = 1 + TRAFFIC_SWING * Math.sin(2 * Math.PI * phase)
-  const isThere = (node: SimNode) => node.fault !== 'stopped' && !node.isPartitioned
+  const isThere = (node: SimNode) => node.fault !== 'stopped' && !node.believes
   const voters = shard.nodes.filter(({ isVoter }) => isVoter)
   const there = voters.filter(isThere)
   const hasQuorum = there.length >= Math.floor(voters.length / 2) + 1
@@ -465,11 +412,6 @@ function turn(shard: SimShard, seconds: number): void {
     if (node.isSlow) node.slowQueries += queries
     node.lagEntries = Math.max(0, node.lagEntries - node.catchUp * seconds)
   }
-  if (shard.pending && performance.now() >= shard.pending.at) {
-    const { apply } = shard.pending
-    shard.pending = undefined
-    apply()
-  }
 }
 
 function lead(shard: SimShard, id: string): void {
@@ -484,15 +426,9 @@ function lead(shard: SimShard, id: string): void {
 async function answerRegistry(
   request: IncomingMessage,
   response: ServerResponse,
-  {
-    shards,
-    fabric,
-    act,
-  }: {
-    readonly shards: readonly SimShard[]
-    readonly fabric: SimFabric | undefined
-    readonly act: Simulated['act']
-  },
+  shards: readonly SimShard[],
+  fabric: SimFabric | undefined,
+  act: Simulated['act'],
 ): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://local')
   if (request.method === 'POST' && pathname.startsWith('/sim/')) {
@@ -605,35 +541,33 @@ const CONFIG = Object.fromEntries(
 )
 
 function leaderBy(node: SimNode): string {
-  return node.isPartitioned ? (node.believes?.leader ?? '') : node.shard.leader
+  return node.believes?.leader ?? node.shard.leader
 }
 
 function healthOf(node: SimNode): string {
-  if (node.isPartitioned) {
-    if (node.believes?.leader === node.id) return 'active_leader'
-    return node.believes?.leader === '' ? 'active_follower' : 'unavailable'
-  }
-  return node.shard.leader === node.id ? 'active_leader' : 'active_follower'
+  const { leader } = node.believes ?? node.shard
+  if (leader === node.id) return 'active_leader'
+  return node.believes && leader !== '' ? 'unavailable' : 'active_follower'
 }
 
 function infoOf(node: SimNode): ClusterInfo {
   const { shard } = node
   const commit = Math.floor(shard.commit)
   const own = Math.floor(commit - node.lagEntries)
-  const isLeader = shard.leader === node.id && !node.isPartitioned
+  const isLeader = shard.leader === node.id && !node.believes
   const ids = (isVoter: boolean) => shard.nodes.filter((each) => each.isVoter === isVoter).map(({ id }) => id)
   return {
     leader_id: leaderBy(node),
     members: { voters: ids(true), learners: ids(false) },
     ...{ node_id: node.id, shard_id: shard.id, zone_id: node.zone, cluster_id: '0'.repeat(32), leader_url: '' },
-    term: node.isPartitioned ? (node.believes?.term ?? shard.term) : shard.term,
+    term: (node.believes ?? shard).term,
     ...{ first_index: Math.max(1, commit - 20_000), last_index: own, commit_index: own, applied_index: own },
     joint: false,
     nodes: shard.nodes.map((each) => ({
       id: each.id,
       role: each.id === shard.leader ? 'leader' : each.isVoter ? 'follower' : 'learner',
       voter: each.isVoter,
-      health: !isLeader ? 'unknown' : each.fault === 'stopped' || each.isPartitioned ? 'inactive' : 'active',
+      health: !isLeader ? 'unknown' : each.fault === 'stopped' || each.believes ? 'inactive' : 'active',
       match_index: isLeader ? Math.floor(commit - each.lagEntries) : null,
       lag_entries: isLeader ? Math.floor(each.lagEntries) : null,
       lag_seconds: isLeader ? each.lagEntries / Math.max(1, shard.writesPerSecond) / 10 : null,
@@ -651,18 +585,11 @@ function statusOf(node: SimNode): NodeStatus {
   const created = new Date(Date.now() - 20_000)
   const hash = createCodecList(node.codecs).orderedHash
   const today = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
-  return {
-    ...{
-      mode: 'clustered',
-      version: '0.1.0',
-      shard_id: shard.id,
-      health: healthOf(node) as NodeStatus['health'],
-      reasons: [],
-    },
+  return usualStatus({
+    ...{ shard_id: shard.id, health: healthOf(node) as NodeStatus['health'], connections: 12, ordered_hash: hash },
     started_at: new Date(node.startedAt).toISOString(),
     uptime_seconds: Math.floor((Date.now() - node.startedAt) / 1000),
-    cores: { start: node.coresStart, now: node.coresNow },
-    ...{ serving_threads: 4, connections: 12, kernels: 'wasm', ordered_hash: hash, codec_mismatch: null },
+    cores: { start: CORES, now: node.coresNow },
     memory: {
       rss: node.memoryBytes,
       heap: 40 << 20,
@@ -698,10 +625,7 @@ function statusOf(node: SimNode): NodeStatus {
       window: { from: today(0), to: today(90) },
       ...{ codec_hash: hash, bytes: shard.packages * 2, origin: 'periodic', duration_ms: 900 },
     },
-    snapshot_running: false,
-    maintenance: null,
-    cluster: null,
-  }
+  })
 }
 
 /** Entries between two compared digests. With a smaller interval, polled digests would rarely have a common index. */
@@ -747,6 +671,12 @@ function metricsOf(node: SimNode): string {
   ].join('\n')
 }
 
+const CHANGES: { readonly [path: string]: 'transfer' | 'promote' | 'demote' } = {
+  '/cluster/transfer-leader': 'transfer',
+  '/cluster/promote-learner': 'promote',
+  '/cluster/demote-voter': 'demote',
+}
+
 function change(
   node: SimNode,
   path: string,
@@ -754,14 +684,7 @@ function change(
   response: ServerResponse,
 ): void {
   const { shard } = node
-  const kind =
-    path === '/cluster/transfer-leader'
-      ? 'transfer'
-      : path === '/cluster/promote-learner'
-        ? 'promote'
-        : path === '/cluster/demote-voter'
-          ? 'demote'
-          : undefined
+  const kind = CHANGES[path]
   if (kind === undefined) return send(response, 404, { error: 'not found' })
   const id = String(body[kind === 'transfer' ? 'target_node_id' : 'node_id'])
   shard.requests.push(`${kind} ${id}`)
@@ -772,12 +695,11 @@ function change(
   if (!target) return send(response, 404, { error: 'unknown node' })
   send(response, 202, CLUSTER_TEXTS[kind], 'text/plain')
   if (next.how === 'never') return
-  const apply = () => {
+  setTimeout(() => {
     if (kind === 'transfer') lead(shard, next.how === 'elsewhere' ? next.node : id)
     else target.isVoter = kind === 'promote'
     shard.lastOperation = { kind, node: id, result: 'done', reason: '', at: new Date().toISOString() }
-  }
-  shard.pending = { at: performance.now() + TRANSFER_MS, apply }
+  }, TRANSFER_MS)
 }
 
 async function bodyOf(request: IncomingMessage): Promise<unknown> {
@@ -787,9 +709,4 @@ async function bodyOf(request: IncomingMessage): Promise<unknown> {
     if (text.length > BODY_BYTES_MAX) throw new Error('the body is too large')
   }
   return text === '' ? {} : JSON.parse(text)
-}
-
-function send(response: ServerResponse, status: number, body: unknown, type = 'application/json'): void {
-  const text = typeof body === 'string' ? body : JSON.stringify(body)
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) }).end(text)
 }
