@@ -87,7 +87,11 @@ export function apply(
   world: { nowMs: number; queues: Map<string, string[]> },
 ): void {
   const { queues } = world
-  const reserved = (name: string, of: string) => state.reservations.get(name)?.shard === of
+  const leave = (name: string, of: string) =>
+    queues.set(
+      name,
+      (queues.get(name) ?? []).filter((each) => each !== of),
+    )
   switch (next.do) {
     case 'register':
       put(state, next.kind, next.id, next.zone, next.shard, world.nowMs)
@@ -101,12 +105,8 @@ export function apply(
       )
       const claim = { zone: next.zone, segments: next.segments, term: next.term }
       if (!pushSegments(state, next.shard, claim, next.rejects).ok) return
-      for (const [name, queue] of queues) {
-        if (!next.segments.includes(name) && !wasReserved.has(name))
-          queues.set(
-            name,
-            queue.filter((each) => each !== next.shard),
-          )
+      for (const name of queues.keys()) {
+        if (!next.segments.includes(name) && !wasReserved.has(name)) leave(name, next.shard)
       }
       for (const name of next.segments) {
         const queue = queues.get(name) ?? []
@@ -115,12 +115,7 @@ export function apply(
       return
     }
     case 'forget':
-      if (forgetShard(state, next.shard) === 'forgotten')
-        for (const [name, queue] of queues)
-          queues.set(
-            name,
-            queue.filter((each) => each !== next.shard),
-          )
+      if (forgetShard(state, next.shard) === 'forgotten') for (const name of queues.keys()) leave(name, next.shard)
       return
     case 'reserve': {
       const result = reserve(state, next.segment, next.shard, 0)
@@ -130,13 +125,8 @@ export function apply(
     }
     case 'release': {
       const holder = state.reservations.get(next.segment)?.shard
-      const had = holder !== undefined && reserved(next.segment, holder)
-      expect(endReservation(state, next.segment)).toBe(had)
-      if (had)
-        queues.set(
-          next.segment,
-          (queues.get(next.segment) ?? []).filter((each) => each !== holder),
-        )
+      expect(endReservation(state, next.segment)).toBe(holder !== undefined)
+      if (holder !== undefined) leave(next.segment, holder)
       return
     }
     case 'expire':

@@ -31,40 +31,21 @@ export type NodeFace = {
 export async function fakeNode(face: NodeFace): Promise<Stub> {
   return await stub((request, response) => {
     if (face.isSilent) return
-    const json = (status: number, body: unknown): void => {
-      response.writeHead(status, { 'Content-Type': 'application/json' })
-      response.end(JSON.stringify(body))
+    if (request.url === '/healthz') {
+      response.writeHead(face.health === 'unavailable' ? 503 : 200)
+      response.end(face.health)
+      return
     }
-    switch (request.url) {
-      case '/healthz':
-        response.writeHead(face.health === 'unavailable' ? 503 : 200)
-        response.end(face.health)
-        return
-      case '/node-info':
-        json(200, {
-          leader_id: face.leader,
-          shard_id: face.shard,
-          zone_id: face.zone,
-          node_id: face.node,
-          leader_url: 'http://10.9.9.9:1',
-          extra: 1,
-        })
-        return
-      case '/peers':
-        json(face.peers ? 200 : 404, face.peers ?? { error: 'not found' })
-        return
-      case '/cluster/info':
-        json(face.voters ? 200 : 404, {
-          leader_id: face.leader,
-          members: { voters: face.voters, learners: [] },
-          term: 3,
-        })
-        return
-      case '/status':
-        json(face.lag === undefined ? 404 : 200, { replica: { lag_entries: face.lag } })
-        return
-      default:
-        json(404, {})
+    const { leader, shard, node, zone, peers, voters, lag } = face
+    const ids = { leader_id: leader, shard_id: shard, zone_id: zone, node_id: node }
+    const bodies: { readonly [path: string]: unknown } = {
+      '/node-info': { ...ids, leader_url: 'http://10.9.9.9:1', extra: 1 },
+      '/peers': peers,
+      '/cluster/info': voters && { leader_id: leader, members: { voters, learners: [] }, term: 3 },
+      '/status': lag === undefined ? undefined : { replica: { lag_entries: lag } },
     }
+    const body = bodies[request.url ?? '']
+    response.writeHead(body === undefined ? 404 : 200, { 'Content-Type': 'application/json' })
+    response.end(JSON.stringify(body ?? { error: 'not found' }))
   })
 }

@@ -10,14 +10,12 @@ import { openDiscovery } from '../bridge/discovery.ts'
 import { limitsOf, type Service, type ServiceOptions } from '../forward/service.ts'
 import { systemWorld } from '../forward/world.ts'
 import { startRegistration } from '../register.ts'
-import { fileStore } from '../registry/file-store.ts'
-import { startRegistry } from '../registry/registry.ts'
 import { openRegistryClient } from '../registry-client.ts'
 import { openResolver } from '../resolve.ts'
 import { startResolver } from '../resolver.ts'
 import { openTables } from '../router/refresh.ts'
 import { startRouter } from '../router/router.ts'
-import { memoryStorage } from './registries.ts'
+import { onFile, startOn } from './registries.ts'
 
 const log = createLogger({ level: 'error', format: 'text', component: 'test' })
 const LIMITS = { maxInflight: 50_000, maxFrameSize: 16_384, frameTimeoutSecs: 20, idleTimeoutSecs: 90 }
@@ -26,6 +24,8 @@ const RESPONSE_BYTES_MAX = 16 << 20
 const QUEUED_BYTES_MAX = 256 << 10
 const VERSION = '0.0.0'
 const RESTART_MS = 60_000
+/** Of heartbeats, and of reads from registries that cannot notify. */
+const INTERVAL_MS = 300
 
 /** Where a component listens, and whom it asks. */
 export type Placement = { readonly host: string; readonly registry: string; readonly resolver: string }
@@ -64,17 +64,12 @@ function callers({ registry, resolver }: Placement) {
 
 type Identity = { readonly id: string; readonly zone: string; readonly shard?: string }
 
-function register(
-  { registry }: ReturnType<typeof callers>,
-  kind: 'router' | 'bridge',
-  identity: Identity,
-  intervalMs: number,
-) {
+function register({ registry }: ReturnType<typeof callers>, kind: 'router' | 'bridge', identity: Identity) {
   return startRegistration({
     registry,
     kind,
     ...identity,
-    intervalMs,
+    intervalMs: INTERVAL_MS,
     instance: randomBytes(8).toString('hex'),
     version: VERSION,
     startedAt: new Date().toISOString(),
@@ -89,13 +84,9 @@ export async function startOurRouter(
   options: Placement & {
     /** Of a zone router; an edge router has none. */
     readonly identity?: Identity
-    /** For registries that cannot notify. */
-    readonly refreshMs?: number
-    readonly heartbeatMs?: number
-    readonly cacheDir?: string
   },
 ): Promise<Service> {
-  const { host, identity, refreshMs = 300, heartbeatMs = 300 } = options
+  const { host, identity } = options
   const open = callers(options)
   const mode = identity === undefined ? 'edge' : 'zone'
   return await startRouter({
@@ -108,14 +99,14 @@ export async function startOurRouter(
       mode,
       zone: identity?.zone,
       registry: open.registry,
-      refreshMs,
-      cacheDir: options.cacheDir,
+      refreshMs: INTERVAL_MS,
+      cacheDir: undefined,
       clock: systemClock,
       schedule: systemSchedule,
       random: Math.random,
       log,
     }),
-    registration: identity && register(open, 'router', identity, heartbeatMs),
+    registration: identity && register(open, 'router', identity),
     hopPort: PORTS.listen,
     linksPerHop: 4,
     keepaliveMs: 15_000,
@@ -124,10 +115,8 @@ export async function startOurRouter(
   })
 }
 
-export async function startOurBridge(
-  options: Placement & { readonly identity: Required<Identity>; readonly heartbeatMs?: number },
-): Promise<Service> {
-  const { host, identity, heartbeatMs = 300 } = options
+export async function startOurBridge(options: Placement & { readonly identity: Required<Identity> }): Promise<Service> {
+  const { host, identity } = options
   const open = callers(options)
   return await startBridge({
     ...serviceOf('bridge', host, 1_400),
@@ -148,7 +137,7 @@ export async function startOurBridge(
         log,
         ...counts,
       }),
-    registration: register(open, 'bridge', identity, heartbeatMs),
+    registration: register(open, 'bridge', identity),
     reads: 'followers',
     lagMax: 10_000,
     hedgeAfterMs: 0,
@@ -159,48 +148,30 @@ export async function startOurBridge(
   })
 }
 
-/** With its state in memory: `fresh` forgets it, as a registry that lost its file does. */
-export async function startOurRegistry(options: {
-  readonly host: string
-  readonly codecs: readonly string[]
-  readonly timeoutMs: number
-}): Promise<{ readonly url: string; readonly fresh: () => Promise<void>; readonly stop: () => Promise<void> }> {
+type OurRegistry = { readonly host: string; readonly codecs: readonly string[]; readonly timeoutMs: number }
+
+/** With its state in memory: `reset` forgets it, as a registry that lost its file does. */
+export async function startOurRegistry({ host, codecs, timeoutMs }: OurRegistry) {
   let restarts = 0
   const start = () =>
-    startRegistry({
-      host: options.host,
-      port: 8080,
-      store: fileStore({ storage: memoryStorage(), bufferMs: 10, resetsState: false }),
-      codecs: createCodecList(options.codecs),
-      heartbeatTimeoutMs: options.timeoutMs,
-      rejectsConflicts: false,
-      tokens: () => undefined,
-      publicRead: true,
-      tls: undefined,
-      version: VERSION,
-      config: {},
+    startOn(onFile(), {
+      ...{ host, port: 8080, codecs: createCodecList(codecs), heartbeatTimeoutMs: timeoutMs, log, drainMs: 200 },
       // A state starts its versions at the time, in seconds: within seconds of each other they could meet.
       clock: { ...systemClock, wallMs: () => systemClock.wallMs() + restarts * RESTART_MS },
-      log,
-      drainMs: 200,
-      newEpoch: () => randomBytes(8).toString('hex'),
     })
   let running = await start()
   return {
-    url: `http://${options.host}:8080`,
-    async fresh() {
+    url: `http://${host}:8080`,
+    async reset() {
       await running.stop()
       restarts++
       running = await start()
     },
-    stop: () => running.stop(),
+    close: () => running.stop(),
   }
 }
 
-export async function startOurResolver(
-  host: string,
-  hosts: ReadonlyMap<string, string>,
-): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+export async function startOurResolver(host: string, hosts: ReadonlyMap<string, string>) {
   const map = new Map([...hosts].map(([id, address]) => [id, parseAddress(address) as ResolvedAddress] as const))
   const running = await startResolver({
     host,
@@ -215,5 +186,5 @@ export async function startOurResolver(
     log,
     drainMs: 200,
   })
-  return { url: `http://${host}:9090`, stop: running.stop }
+  return { url: `http://${host}:9090`, close: running.stop }
 }

@@ -59,31 +59,13 @@ export async function startPlatform(made: { registry: Maker; resolver: Maker }, 
       [`node-2-${i}`, host('otherNode', i)] as const,
     ]),
   ])
-  let forgetRegistry = async () => {}
-  let registry: string
-  if (made.registry === 'ours') {
-    const running = await startOurRegistry({ host: host('registry'), codecs: CODECS, timeoutMs })
-    onTestFinished(running.stop)
-    forgetRegistry = running.fresh
-    registry = running.url
-  } else {
-    const running = await startExistingRegistry({ host: host('registry'), codecs: CODECS, timeoutMs })
-    onTestFinished(running.close)
-    forgetRegistry = async () => running.reset()
-    registry = running.url
-  }
-  let resolver: string
-  if (made.resolver === 'ours') {
-    const running = await startOurResolver(host('resolver'), hosts)
-    onTestFinished(running.stop)
-    resolver = running.url
-  } else {
-    const running = await startExistingResolver(host('resolver'), 9090, hosts)
-    onTestFinished(running.close)
-    resolver = running.url
-  }
-  const placement = (name: keyof typeof HOSTS) => ({ host: host(name), registry, resolver })
-  return { host, placement, forgetRegistry }
+  const startRegistry = made.registry === 'ours' ? startOurRegistry : startExistingRegistry
+  const registry = await startRegistry({ host: host('registry'), codecs: CODECS, timeoutMs })
+  const resolver = await (made.resolver === 'ours' ? startOurResolver : startExistingResolver)(host('resolver'), hosts)
+  for (const { close } of [registry, resolver]) onTestFinished(close)
+  const urls = { registry: registry.url, resolver: resolver.url }
+  const placement = (name: keyof typeof HOSTS) => ({ host: host(name), ...urls })
+  return { host, placement, forgetRegistry: async () => await registry.reset() }
 }
 
 export async function startShard(

@@ -4,8 +4,9 @@
  * test sees what arrived.
  */
 
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
+import { listen } from '@vacancy/testkit/listen'
 import { asJson, callPlain, type PlainServer, readPlain, repeat, servePlain } from './http.ts'
 import { bareFrame, successFrame } from './serial.ts'
 
@@ -15,12 +16,6 @@ export type ExistingShard = {
   /** Requests that were executed, in order of arrival. */
   readonly received: Received[]
   leader: () => string
-  /** A leader change, as an election leaves it. */
-  readonly elect: (id: string) => void
-  /** Ends a node: connections, listeners, heartbeats. */
-  readonly kill: (id: string) => Promise<void>
-  /** Published by the leader from now on. */
-  readonly setSegments: (segments: readonly string[]) => void
   readonly close: () => Promise<void>
 }
 
@@ -32,86 +27,56 @@ export type ExistingShardOptions = {
   readonly registry: string
   readonly codecs: readonly string[]
   readonly segments: readonly string[]
-  readonly heartbeatMs?: number
+  readonly heartbeatMs: number
   /** The reply to a request that is executed, instead of its own payload. */
   readonly answer?: (payload: Buffer, id: number) => Uint8Array
 }
 
-type Node = {
-  readonly id: string
-  readonly host: string
-  readonly sockets: Set<Socket>
-  readonly closing: (() => Promise<void>)[]
-}
-
 type State = {
   readonly options: ExistingShardOptions
-  readonly nodes: Map<string, Node>
+  readonly leader: string
   readonly received: Received[]
-  segments: readonly string[]
-  leader: string
 }
 
 const PORTS = { tcp: 7777, api: 8080 }
 
 export async function startExistingShard(options: ExistingShardOptions): Promise<ExistingShard> {
   const [leader = ''] = options.nodes.keys()
-  const state: State = { options, nodes: new Map(), received: [], segments: options.segments, leader }
-  for (const [id, host] of options.nodes) await startNode(state, id, host)
+  const state: State = { options, leader, received: [] }
+  const nodes = await Promise.all([...options.nodes].map(([id, host]) => startNode(state, id, host)))
   return {
     received: state.received,
-    leader: () => state.leader,
-    elect(id) {
-      state.leader = id
-    },
-    async kill(id) {
-      const node = state.nodes.get(id)
-      state.nodes.delete(id)
-      await Promise.all(node?.closing.map((close) => close()) ?? [])
-    },
-    setSegments(segments) {
-      state.segments = segments
-    },
-    async close() {
-      for (const { closing } of state.nodes.values()) await Promise.all(closing.map((close) => close()))
-    },
+    leader: () => leader,
+    close: async () => void (await Promise.all(nodes.map((close) => close()))),
   }
 }
 
-async function startNode(state: State, id: string, host: string): Promise<void> {
-  const node: Node = { id, host, sockets: new Set(), closing: [] }
-  const api = await serveApi(state, node)
-  const server: Server = createServer((socket) => serve(state, node, socket))
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(PORTS.tcp, host, resolve)
-  })
-  const beats = repeat(state.options.heartbeatMs ?? 10_000, () => beat(state, node))
-  node.closing.push(
-    () => api.close(),
-    () => beats.stop(),
-    () => {
-      for (const socket of node.sockets) socket.destroy()
-      return new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+/** @returns ends it: connections, listeners, heartbeats */
+async function startNode(state: State, node: string, host: string): Promise<() => Promise<unknown>> {
+  const api = await serveApi(state, node, host)
+  const server = await listen(
+    createServer((socket) => serve(state, node, socket)),
+    PORTS.tcp,
+    host,
   )
-  state.nodes.set(id, node)
+  const beats = repeat(state.options.heartbeatMs, () => beat(state, node))
+  return () => Promise.all([api.close(), beats.stop(), server.close()])
 }
 
-function serveApi(state: State, node: Node): Promise<PlainServer> {
+function serveApi(state: State, node: string, host: string): Promise<PlainServer> {
   const { shard, zone, nodes } = state.options
-  return servePlain(node.host, PORTS.api, ({ method, path }) => {
+  return servePlain(host, PORTS.api, ({ method, path }) => {
     if (method !== 'GET') return { status: 405 }
     switch (path) {
       case '/healthz':
-        return { status: 200, body: state.leader === node.id ? 'active_leader' : 'active_follower' }
+        return { status: 200, body: state.leader === node ? 'active_leader' : 'active_follower' }
       case '/node-info':
         return asJson({
           leader_id: state.leader,
           leader_url: `http://${nodes.get(state.leader)}:${PORTS.api}`,
           shard_id: shard,
           zone_id: zone,
-          node_id: node.id,
+          node_id: node,
         })
       case '/peers':
         return asJson([...nodes.keys()])
@@ -122,24 +87,22 @@ function serveApi(state: State, node: Node): Promise<PlainServer> {
 }
 
 /** Registers, and, as the leader, publishes the segments where the registry has other ones. */
-async function beat(state: State, node: Node): Promise<void> {
+async function beat(state: State, node: string): Promise<void> {
   const { registry, shard, zone } = state.options
-  const body = { kind: 'node', id: node.id, zone, shard }
+  const body = { kind: 'node', id: node, zone, shard }
   await callPlain(`${registry}/register`, { method: 'POST', body }).catch(() => undefined)
-  if (state.leader !== node.id) return
+  if (state.leader !== node) return
   const url = `${registry}/shards/${encodeURIComponent(shard)}/segments`
   const known = await readPlain<{ zone: string; segments: string[] }>(url)
-  const list = [...state.segments].sort()
+  const list = [...state.options.segments].sort()
   if (known?.zone === zone && known.segments.join('\n') === list.join('\n')) return
   await callPlain(url, { method: 'POST', body: { zone, segments: list } }).catch(() => undefined)
 }
 
-function serve(state: State, node: Node, socket: Socket): void {
-  node.sockets.add(socket)
+function serve(state: State, node: string, socket: Socket): void {
   socket.setNoDelay(true)
   let bytes = Buffer.alloc(0)
   socket.on('error', () => {})
-  socket.once('close', () => node.sockets.delete(socket))
   socket.on('data', (chunk: Buffer) => {
     bytes = Buffer.concat([bytes, chunk])
     while (bytes.length >= 9 && !socket.destroyed) {
@@ -154,7 +117,7 @@ function serve(state: State, node: Node, socket: Socket): void {
   })
 }
 
-function execute(state: State, { id: node }: Node, id: number, payload: Buffer): Buffer | undefined {
+function execute(state: State, node: string, id: number, payload: Buffer): Buffer | undefined {
   if (payload.length === 0) return undefined
   const command = payload.toString('latin1', 1, 1 + (payload[0] as number))
   if (command === 'LOGIN') return Buffer.from('LOGIN OK')

@@ -210,12 +210,8 @@ function expire(state: State): void {
 }
 
 /** Answers each id with a bare host and no port. */
-export async function startExistingResolver(
-  host: string,
-  port: number,
-  hosts: ReadonlyMap<string, string>,
-): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
-  return await servePlain(host, port, ({ path }) => {
+export function startExistingResolver(host: string, hosts: ReadonlyMap<string, string>) {
+  return servePlain(host, 9090, ({ path }) => {
     const found = hosts.get(decodeURIComponent(path.slice(path.lastIndexOf('/') + 1)))
     return found === undefined ? { status: 404 } : { status: 200, body: `${found}\n` }
   })

@@ -26,17 +26,9 @@ export type ExistingRouterOptions = {
   readonly zone?: string
   readonly id?: string
   /** 10 s in existing routers. */
-  readonly refreshMs?: number
+  readonly refreshMs: number
   /** 30 s in existing routers. */
-  readonly heartbeatMs?: number
-  readonly timeoutMs?: number
-  readonly keepaliveMs?: number
-}
-
-export type ExistingRouter = {
-  /** Segments that it routes now. */
-  readonly segments: () => readonly string[]
-  readonly close: () => Promise<void>
+  readonly heartbeatMs: number
 }
 
 type Hop = { readonly id: string; host: string | undefined; links: Upstream[]; turn: number; isFilling: boolean }
@@ -56,9 +48,11 @@ type State = {
 const PORT = 9000
 const LINKS = 4
 const CHECK_MS = 500
+const KEEPALIVE_MS = 15_000
+const TIMEOUT_MS = 30_000
 
 /** @throws Error when the registry cannot be reached: an existing router then exits */
-export async function startExistingRouter(options: ExistingRouterOptions): Promise<ExistingRouter> {
+export async function startExistingRouter(options: ExistingRouterOptions) {
   const { text } = await callPlain(`${options.registry}/codecs`)
   const state: State = {
     options,
@@ -69,12 +63,12 @@ export async function startExistingRouter(options: ExistingRouterOptions): Promi
     hops: new Map(),
     isClosed: false,
   }
-  const { mode, registry, zone, id, refreshMs = 10_000, heartbeatMs = 30_000, keepaliveMs = 15_000 } = options
+  const { mode, registry, zone, id, refreshMs, heartbeatMs } = options
   const server = await serveSerial(options.host, PORT, (request) => serve(state, request))
   const loops = [
     repeat(refreshMs, () => (mode === 'edge' ? refreshEdge(state) : refreshZone(state))),
     repeat(CHECK_MS, () => checkHops(state)),
-    repeat(keepaliveMs, async () => keepAlive(state)),
+    repeat(KEEPALIVE_MS, async () => keepAlive(state)),
   ]
   if (mode === 'zone') {
     const beat = async (): Promise<void> => {
@@ -84,7 +78,6 @@ export async function startExistingRouter(options: ExistingRouterOptions): Promi
     loops.push(repeat(heartbeatMs, beat))
   }
   return {
-    segments: () => [...state.segments.values()].flat().sort(),
     async close() {
       state.isClosed = true
       await Promise.all(loops.map((loop) => loop.stop()))
@@ -204,18 +197,8 @@ async function serve(state: State, request: SerialRequest): Promise<SerialReply>
       return { frame: successFrame(id, [[9, Buffer.from(state.codecs.join(','))]]) }
     case 'GETSEGMENTS': {
       const names = [...state.segments.values()].flat()
-      return {
-        frame: successFrame(
-          id,
-          names.flatMap(
-            (name) =>
-              [
-                [1, Buffer.from(name)],
-                [3, Buffer.alloc(4)],
-              ] as const,
-          ),
-        ),
-      }
+      const fields = names.flatMap((name) => [[1, Buffer.from(name)] as const, [3, Buffer.alloc(4)] as const])
+      return { frame: successFrame(id, fields) }
     }
     default:
       return { frame: await forward(state, request) }
@@ -223,7 +206,7 @@ async function serve(state: State, request: SerialRequest): Promise<SerialReply>
 }
 
 async function forward(state: State, request: SerialRequest): Promise<Buffer> {
-  const { segments, hopIds, options } = state
+  const { segments, hopIds } = state
   const { id, isWrite } = request
   const [via] = [...segments].find(([, names]) => names.includes(request.segment)) ?? []
   const ids = via === undefined ? undefined : hopIds.get(via)
@@ -235,7 +218,7 @@ async function forward(state: State, request: SerialRequest): Promise<Buffer> {
       const live = hop?.links.filter((link) => link.state === 'open') ?? []
       const link = hop && live[hop.turn++ % live.length]
       if (link === undefined) continue
-      const outcome = await sendUpstream(link, request, 0, options.timeoutMs ?? 30_000)
+      const outcome = await sendUpstream(link, request, 0, TIMEOUT_MS)
       if (Buffer.isBuffer(outcome)) return withId(outcome, id)
       if (outcome === 'timeout' && isWrite) return malformedError(id, '408')
       if (outcome === 'timeout') link.socket.destroy()
