@@ -86,42 +86,34 @@ function syntheticColumns(
   if (options.ordered) {
     keys.sort((a, b) => a.type - b.type || a.category - b.category || a.stars - b.stars || a.area - b.area)
   }
-  const columns = {
-    count,
-    ids: new Uint8Array(count * 16),
-    segment: new Uint32Array(count),
-    area: new Uint32Array(count),
-    type: new Uint32Array(count),
-    category: new Uint32Array(count),
-    stars: new Uint8Array(count),
-    latitude: new Float64Array(count),
-    longitude: new Float64Array(count),
-    amenityStart: new Uint32Array(count + 1),
-    amenities: new Uint32Array(count * 4),
-    roomStart: new Uint32Array(count + 1),
-    rooms: new Uint32Array(count * options.roomTypes),
-  }
-  const view = new DataView(columns.ids.buffer)
+  const { propertiesPerSegment, roomTypes, ownRoomTypes } = options
+  const keyOf = (i: number) => keys[i % propertiesPerSegment] as (typeof keys)[0]
+  const segmentOf = (i: number) => Math.floor(i / propertiesPerSegment)
+  const cells = (length: number, cell: (i: number) => number) => Uint32Array.from({ length }, (_, i) => cell(i))
+  const degrees = (from: number) => Float64Array.from({ length: count }, () => from + below(1_000_000) / 1e6)
+  const ids = new DataView(new ArrayBuffer(count * 16))
   for (let i = 0; i < count; i++) {
-    const segment = Math.floor(i / options.propertiesPerSegment)
-    const key = keys[i % options.propertiesPerSegment] as (typeof keys)[0]
-    view.setUint32(i * 16, i, false)
-    view.setUint8(i * 16 + 6, 0x47)
-    columns.segment[i] = segment
-    columns.area[i] = key.area
-    columns.type[i] = key.type
-    columns.category[i] = key.category
-    columns.stars[i] = key.stars
-    columns.latitude[i] = 40 + below(1_000_000) / 1e6
-    columns.longitude[i] = 10 + below(1_000_000) / 1e6
-    columns.amenityStart[i + 1] = (i + 1) * 4
-    for (let n = 0; n < 4; n++) columns.amenities[i * 4 + n] = n * 2 + below(2)
-    columns.roomStart[i + 1] = (i + 1) * options.roomTypes
-    for (let n = 0; n < options.roomTypes; n++) {
-      columns.rooms[i * options.roomTypes + n] = n + (options.ownRoomTypes ? segment * options.roomTypes : 0)
-    }
+    ids.setUint32(i * 16, i, false)
+    ids.setUint8(i * 16 + 6, 0x47)
   }
-  return columns
+  return {
+    count,
+    ids: new Uint8Array(ids.buffer),
+    segment: cells(count, segmentOf),
+    area: cells(count, (i) => keyOf(i).area),
+    type: cells(count, (i) => keyOf(i).type),
+    category: cells(count, (i) => keyOf(i).category),
+    stars: Uint8Array.from({ length: count }, (_, i) => keyOf(i).stars),
+    latitude: degrees(40),
+    longitude: degrees(10),
+    amenityStart: cells(count + 1, (i) => i * 4),
+    amenities: cells(count * 4, (i) => (i % 4) * 2 + below(2)),
+    roomStart: cells(count + 1, (i) => i * roomTypes),
+    rooms: cells(
+      count * roomTypes,
+      (i) => (i % roomTypes) + (ownRoomTypes ? segmentOf(Math.floor(i / roomTypes)) * roomTypes : 0),
+    ),
+  }
 }
 
 function syntheticTables(options: SyntheticOptions): TableShape[] {
@@ -129,8 +121,8 @@ function syntheticTables(options: SyntheticOptions): TableShape[] {
   const days = Uint32Array.from({ length: options.nights }, (_, i) => options.firstDay + i)
   for (let segment = 0; segment < options.segments; segment++) {
     for (let room = 0; room < options.roomTypes; room++) {
-      const rows = new Uint32Array(options.propertiesPerSegment)
-      for (let i = 0; i < rows.length; i++) rows[i] = segment * options.propertiesPerSegment + i
+      const first = segment * options.propertiesPerSegment
+      const rows = Uint32Array.from({ length: options.propertiesPerSegment }, (_, i) => first + i)
       shapes.push({ segment, roomType: room + (options.ownRoomTypes ? segment * options.roomTypes : 0), rows, days })
     }
   }
@@ -145,16 +137,14 @@ function fillWords(store: Store, put: PutWord, prepared: Prepared, below: (n: nu
     const bits = field(memory, table + TABLE.capacity) * 8
     for (const day of shape.days) {
       const words = prepared.planeMap.words[plane++]
-      let packages = 0
       for (let row = 0; row < shape.rows.length; row++) {
         const availability = below(10) === 0 ? 0 : 1 + below(12)
         const price = 40 + below(160)
         put(words + row * 8, ((below(64) << 8) | availability) >>> 0, ~price >>> 0)
         const cell = (words + bits + ((row >>> 5) << 2)) >>> 2
         if (availability > 0) memory.u32[cell] = memory.u32[cell] | (1 << (row & 31))
-        packages++
       }
-      memory.u32[(words - PLANE.words + PLANE.packages) >>> 2] = packages
+      memory.u32[(words - PLANE.words + PLANE.packages) >>> 2] = shape.rows.length
       memory.u32[(words - PLANE.words + PLANE.day) >>> 2] = day
     }
   }
