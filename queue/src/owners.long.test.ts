@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
+import { type Postgres, queryDatabase, startPostgres } from '@vacancy/testkit/postgres'
 import { openRelay, type Relay } from '@vacancy/testkit/relay'
 import { happens } from '@vacancy/testkit/until'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -13,7 +13,6 @@ import {
   healthOf,
   produce,
   type QueueProcess,
-  queryDatabase,
   recordStrangers,
   request,
   startQueueProcess,

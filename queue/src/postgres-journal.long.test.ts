@@ -1,8 +1,7 @@
 /** What PostgreSQL must be like for a queue, and what its tables show. */
 
-import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
+import { type Postgres, queryDatabase, startPostgres } from '@vacancy/testkit/postgres'
 import { until } from '@vacancy/testkit/until'
-import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { openPooler } from './testing/pooler.ts'
 import { base64, startTestQueue, subscribe } from './testing/queue.ts'
@@ -18,13 +17,7 @@ beforeEach(async () => {
   databaseUrl = await postgres.createDatabase()
 })
 
-async function query(sql: string, url = databaseUrl): Promise<pg.QueryResult['rows']> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  const { rows } = await client.query(sql)
-  await client.end()
-  return rows
-}
+const query = (sql: string, url = databaseUrl) => queryDatabase(url, sql)
 
 it('refuses a pooler that gives each transaction another server process', async () => {
   const { hostname: host, port } = new URL(databaseUrl)

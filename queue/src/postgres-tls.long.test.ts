@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { postgresUrl, tlsFault } from '@vacancy/shared/node'
 import { runVacancy } from '@vacancy/testkit/node'
-import { type Postgres, startPostgres } from '@vacancy/testkit/postgres'
+import { type Postgres, queryDatabase, startPostgres } from '@vacancy/testkit/postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSession } from './postgres-session.ts'
 import { base64 } from './testing/queue.ts'
-import { healthOf, type QueueProcess, queryDatabase, request, startQueueProcess } from './testing/shared-queue.ts'
+import { healthOf, type QueueProcess, request, startQueueProcess } from './testing/shared-queue.ts'
 
 const TEST_MS = 60_000
 

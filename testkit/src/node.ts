@@ -148,7 +148,7 @@ function threadsOf({ pid }: ChildProcess): string {
 /** Runs a subcommand to its end. */
 export async function runVacancy(
   args: readonly string[],
-  run: Pick<NodeRun, 'clockOffsetMs' | 'environment'> = {},
+  run: Parameters<typeof launch>[1] = {},
 ): Promise<{ readonly code: number | null; readonly output: string } & Running['printed']> {
   const running = launch(args, run)
   const { code } = await endOf(running)
@@ -166,10 +166,8 @@ function runArguments(run: NodeRun): string[] {
 }
 
 /** Starts a node that is expected to exit, for example with an invalid configuration. */
-export async function runNodeToEnd(run: NodeRun): Promise<{ readonly code: number | null; readonly output: string }> {
-  const running = launch(runArguments(run), run)
-  const { code } = await endOf(running)
-  return { code, output: running.output() }
+export function runNodeToEnd(run: NodeRun) {
+  return runVacancy(runArguments(run), run)
 }
 
 /** Starts a node; resolves when it serves. */

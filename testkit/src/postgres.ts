@@ -91,7 +91,7 @@ export async function startPostgres({ isSynced = false, tls, through }: Postgres
     async createDatabase() {
       databases += 1
       const name = `test_${databases}`
-      await query(address('postgres'), `create database ${name}`)
+      await queryDatabase(address('postgres'), `create database ${name}`)
       return address(name)
     },
     stop,
@@ -120,7 +120,7 @@ async function untilItAnswers(address: string, server: ChildProcess): Promise<vo
   for (;;) {
     if (server.exitCode !== null) throw new Error(`postgres ended with exit code ${server.exitCode}`)
     try {
-      await query(address, 'select 1')
+      await queryDatabase(address, 'select 1')
       return
     } catch {
       // It is starting.
@@ -129,11 +129,11 @@ async function untilItAnswers(address: string, server: ChildProcess): Promise<vo
   }
 }
 
-async function query(address: string, sql: string): Promise<void> {
+export async function queryDatabase(address: string, sql: string): Promise<pg.QueryResult['rows']> {
   const client = new pg.Client({ connectionString: address })
   await client.connect()
   try {
-    await client.query(sql)
+    return (await client.query(sql)).rows
   } finally {
     await client.end()
   }

@@ -21,6 +21,7 @@ import {
   type Running,
   removeFolder,
   runVacancy,
+  statusOf,
   TEST_CODECS,
   temporaryFolder,
 } from './node.ts'
@@ -252,12 +253,8 @@ export async function certs(args: readonly string[]): Promise<void> {
 }
 
 function certificateFlags(folder: string, name: string): string[] {
-  const [cert, key, ca] = [`${name}.pem`, `${name}.key`, 'ca.pem'].map((file) => join(folder, file)) as [
-    string,
-    string,
-    string,
-  ]
-  return ['--cert-path', cert, '--key-path', key, '--ca-cert-path', ca]
+  const files = { cert: `${name}.pem`, key: `${name}.key`, 'ca-cert': 'ca.pem' }
+  return Object.entries(files).flatMap(([flag, file]) => [`--${flag}-path`, join(folder, file)])
 }
 
 /** Starts registry, resolver and all voters, and waits until they serve. */
@@ -323,11 +320,7 @@ export async function sameDigest(nodes: readonly ShardNode[], after = 0): Promis
   return await happens('all nodes have applied the same index', nodes, async () => {
     const states = await Promise.all(
       nodes.map(async (node) => {
-        const [, text] = await getText(node, '/status')
-        const { digest, replica } = JSON.parse(text) as {
-          digest?: { value: string }
-          replica?: { applied_index: number }
-        }
+        const { digest, replica } = await statusOf(node)
         return { digest: digest?.value ?? '', index: replica?.applied_index ?? 0 }
       }),
     )

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { assert } from '@vacancy/shared'
 import { freePort } from '@vacancy/testkit/free-port'
+import { queryDatabase } from '@vacancy/testkit/postgres'
 import { type Program, startProgram } from '@vacancy/testkit/program'
-import pg from 'pg'
 import { openConsumer, subscribe, type TestConsumer, TOKENS } from './queue.ts'
 
 const PROGRAM = resolve(import.meta.dirname, '../../../bin/vacancy.mjs')
@@ -130,17 +130,6 @@ export async function consumeAll({ url }: QueueProcess, topic: string, seen: Set
 }
 
 // --- What the database sees ---
-
-export async function queryDatabase(url: string, sql: string): Promise<pg.QueryResult['rows']> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    const { rows } = await client.query(sql)
-    return rows
-  } finally {
-    await client.end()
-  }
-}
 
 /** From now on every statement that writes jobs without holding a lock is recorded with its transaction. */
 export async function recordStrangers(url: string): Promise<void> {
