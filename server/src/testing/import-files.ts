@@ -2,11 +2,10 @@
 import { createHash } from 'node:crypto'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { IMPORT_LIMITS, type ImportView, type UploadView } from '@vacancy/shared/contract'
+import { until } from '@vacancy/testkit/until'
 import type { Answer, Caller } from './control-plane.ts'
 
 const END_STATES = ['built', 'failed', 'cancelled']
-const ENDS_MS = 90_000
-const LOOK_MS = 100
 const MEBIBYTE = 1 << 20
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
@@ -90,29 +89,22 @@ export async function beginImport(
   const packages = await beginUpload(caller, 'packages', files.packages)
   await sendRest(url, caller, properties, files.properties)
   await sendRest(url, caller, packages, files.packages)
-  const {
-    status,
-    text,
-    body: view,
-  } = await caller.call('POST', '/api/v1/imports', {
+  const ids = { properties: properties.id, packages: packages.id }
+  const { status, text, ...made } = await caller.call('POST', '/api/v1/imports', {
     name: 'hotels',
     shard: 's1',
     ...body,
-    properties: properties.id,
-    packages: packages.id,
+    ...ids,
   })
   if (status !== 201) throw new Error(text)
-  return view as ImportView
+  return made.body as ImportView
 }
 
 /** Waits until an import has ended. */
-export async function importEnds(caller: Caller, id: string): Promise<ImportView> {
-  let view: ImportView | undefined
-  for (const end = performance.now() + ENDS_MS; performance.now() < end; ) {
+export function importEnds(caller: Caller, id: string): Promise<ImportView> {
+  return until('the import ends', async () => {
     const { body } = await caller.call('GET', `/api/v1/imports/${id}`)
-    view = body as ImportView
-    if (END_STATES.includes(view.state)) return view
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-  throw new Error(`the import has not ended: ${JSON.stringify(view, undefined, 2)}`)
+    if (!END_STATES.includes(body.state)) throw new Error(JSON.stringify(body, undefined, 2))
+    return body as ImportView
+  })
 }
