@@ -44,7 +44,10 @@ export const NODE_DEFECTS: readonly Defect[] = [
   ),
   ...inEngine(
     { tests: 'engine/src/cluster/member.test.ts' },
-    { 'disk/leader-keeps-hung-disk': "cluster/member.ts: isStuck(replica) ? 'stuck' :  → " },
+    {
+      'disk/leader-keeps-hung-disk': "cluster/member.ts: isStuck(replica) ? 'stuck' :  → ",
+      'members/former-id-kept': 'cluster/peer-link.ts:   takeId(raft, id)\n → ',
+    },
   ),
   ...inEngine(
     { tests: 'engine/src/raft/elections.test.ts' },

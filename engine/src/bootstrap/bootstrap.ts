@@ -21,6 +21,7 @@ import {
   onPeerLost,
   REMOVED,
   REPORT_EVERY_MS,
+  raftIdOf,
   refusalOf,
   reportFor,
 } from './formation.ts'
@@ -161,13 +162,18 @@ export function startJoining(
       // The leader refuses frames of a non-member until it is admitted.
       if (frame.type === 'refused' && frame.reason !== REMOVED)
         log(`${peer} did not admit this node: ${frame.reason} ${frame.detail}`.trim(), {})
-      if (frame.type !== 'joined') return
+      if (frame.type !== 'joined' || !isAddressee(formation, frame)) return
       isOver = true
       bootstrap.stop()
       onJoined({ member: frame.member, configuration: frame.configuration })
     },
   })
   return bootstrap
+}
+
+/** A reply to an earlier incarnation of this node may arrive late. */
+export function isAddressee({ self: node, incarnation }: Formation, { member, configuration }: Joined): boolean {
+  return raftIdOf(configuration, { node, incarnation, isFounder: false }) === member
 }
 
 /** Repeated until the node is admitted, and is a voter if it is an initial voter. */

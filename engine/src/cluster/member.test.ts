@@ -2,6 +2,7 @@
 
 import { createCodecList, dayOf } from '@vacancy/shared'
 import { expect, test } from 'vitest'
+import { startJoining } from '../bootstrap/bootstrap.ts'
 import { createFormation } from '../bootstrap/formation.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
 import { COMMAND_HEADER_BYTES, KIND, kindOfCommand } from '../store/command.ts'
@@ -340,6 +341,67 @@ test('a node that ends hands leadership to the most advanced voter, and waits fo
   expect(handOverAtEnd(leading.member)).toBe(true)
   expect(handOverAtEnd(begin(follower()).member)).toBe(false)
   expect(handOverAtEnd(begin(leaderOf({ voters: [1] })).member)).toBe(false)
+})
+
+// Membership
+
+const ADMITTED = 6_537
+/** What a leader replies that knows node 1 under this id, admitted with this incarnation. */
+function joinedAs(id: number, incarnation = incarnationOf(1)): Extract<PeerFrame, { type: 'joined' }> {
+  const configuration = raftOf({ voters: [2, 3], learners: [id] }).configuration
+  const members = configuration.members.map((each) => (each.id === id ? { id, node: 'n1', incarnation } : each))
+  return { type: 'joined', member: id, configuration: { ...configuration, members } }
+}
+
+test('a running member that was removed and admitted again becomes the member it was admitted as', () => {
+  const { raft, member, peers, hear } = begin(follower({ voters: [2, 3], learners: [1] }))
+  hear('n2', { type: 'refused', reason: 'removed', detail: '' })
+
+  hear('n2', joinedAs(ADMITTED, incarnationOf(9)))
+  expect([raft.id, member.isRemoved]).toEqual([1, true])
+  hear('n2', joinedAs(ADMITTED))
+  expect([raft.id, peers.raftId, member.isRemoved]).toEqual([ADMITTED, ADMITTED, false])
+  // Sent before, but late.
+  hear('n2', joinedAs(1_732))
+  expect([raft.id, peers.raftId, member.isRemoved]).toEqual([ADMITTED, ADMITTED, false])
+})
+
+test('a candidate that was removed and admitted again as a learner campaigns no more', () => {
+  const { raft, hear, pass } = begin(follower())
+  pass(40)
+  expect(raft.role).toBe('preCandidate')
+  hear('n2', joinedAs(ADMITTED))
+  pass(40)
+  expect(raft.role).toBe('follower')
+})
+
+test('a leader tells a member that reports and is silent what it is, and a stranger that it was removed', () => {
+  const { hear, jump, sentTo } = begin(leaderOf({ voters: [1], learners: [2] }))
+  jump(100)
+  const [own] = sentTo('n2', 'formation')
+  const report = (number: number) => hear('n2', { ...own?.frame, incarnation: incarnationOf(number) } as PeerFrame)
+  report(2)
+  expect(sentTo('n2', 'joined')).toEqual([])
+  for (let n = 0; n < 20; n++) jump(100)
+  report(2)
+  expect(sentTo('n2', 'joined')).toMatchObject([{ frame: { member: 2 } }])
+  report(9)
+  expect(sentTo('n2', 'refused')).toMatchObject([{ frame: { reason: 'removed' } }])
+})
+
+test('a node that joins takes no reply to an earlier incarnation of it', () => {
+  const { member, peers, hear, timers } = begin(follower())
+  const taken: number[] = []
+  const after = (delayMs: number, run: () => void) => {
+    timers.push({ atMs: delayMs, run })
+    return () => undefined
+  }
+  startJoining({ ...member.env, schedule: { after } }, peers, member.formation, [], (joined) => {
+    taken.push(joined.member)
+  })
+  hear('n2', joinedAs(1_732, incarnationOf(9)))
+  hear('n2', joinedAs(ADMITTED))
+  expect(taken).toEqual([ADMITTED])
 })
 
 // Operator requests

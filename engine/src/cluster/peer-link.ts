@@ -1,13 +1,21 @@
 /** Communication with the other members: frames, their identities, and snapshots for members that lag far behind. */
 
 import { assert, unreachable } from '@vacancy/shared'
-import { refuseForeign, report, reportedLeader, requestJoin } from '../bootstrap/bootstrap.ts'
+import { isAddressee, type Joined, refuseForeign, report, reportedLeader, requestJoin } from '../bootstrap/bootstrap.ts'
 import { nodesToDial } from '../bootstrap/discovery.ts'
 import { hold, knownNodes, onPeer, onPeerLost, REMOVED, raftIdOf } from '../bootstrap/formation.ts'
 import { genesisConfiguration } from '../data/genesis.ts'
 import { isVoter } from '../raft/membership.ts'
 import type { Configuration, Message } from '../raft/messages.ts'
-import { forgetLeader, offerSnapshot, reportSnapshot, reportUnreachable, setCounts, step } from '../raft/raft.ts'
+import {
+  forgetLeader,
+  offerSnapshot,
+  reportSnapshot,
+  reportUnreachable,
+  setCounts,
+  step,
+  takeId,
+} from '../raft/raft.ts'
 import type { Newest } from '../snapshot/exchange.ts'
 import { FEATURE_LEVEL } from '../store/store.ts'
 import { isRaftMessage, type PeerFrame } from '../transport/frames.ts'
@@ -31,6 +39,7 @@ import {
   nodesOf,
   publishFacts,
   SPOKEN_MAX,
+  viewOf,
 } from './member-state.ts'
 import { onFounder, onJoin } from './membership.ts'
 import { onApplied, onReadDropped, onReadState } from './reads.ts'
@@ -257,19 +266,35 @@ function noteRemoval(member: Member, isRemoved: boolean): void {
 }
 
 /**
- * A node that was a member here and no longer is. No peer sends it the entry that removed it, so the leader replies to
- * its report.
+ * The leader tells a node that reports but does not answer what it is in this shard. No peer sends a removed member the
+ * entry that removed it, and one that was admitted again may listen under its earlier id.
  */
-function isStranger(
-  { replica, cluster }: Member,
-  node: string,
-  { state, clusterId, incarnation, isFounder }: Omit<FormationFrame, 'type'>,
-): boolean {
-  const isOurs = state === 'formed' && clusterId === cluster.clusterId
-  return isOurs && raftIdOf(replica.raft.configuration, { node, incarnation, isFounder }) === 0
+function tellPlace(member: Member, node: string, report: Omit<FormationFrame, 'type'>): void {
+  const { peers, replica, cluster } = member
+  if (report.state !== 'formed' || report.clusterId !== cluster.clusterId) return
+  const { configuration } = replica.raft
+  const id = raftIdOf(configuration, { ...report, node })
+  const isSilent = viewOf(member).peers.some((peer) => peer.id === id && !peer.isActive)
+  if (id === 0) sendFrame(peers, node, { type: 'refused', reason: REMOVED, detail: '' })
+  else if (isSilent) sendFrame(peers, node, { type: 'joined', member: id, configuration })
 }
 
 type FormationFrame = Extract<PeerFrame, { type: 'formation' }>
+
+/**
+ * Under the id of an earlier admission this node would receive nothing (docs/design/consensus.md#joining). A lower id is
+ * of a reply that arrives late.
+ */
+function onJoined(member: Member, joined: Joined): void {
+  const { raft } = member.replica
+  const { member: id } = joined
+  if (id <= raft.id || !isAddressee(member.formation, joined)) return
+  member.env.log.warn({ before: raft.id, member: id }, 'this node was removed and admitted again')
+  takeId(raft, id)
+  member.peers.raftId = id
+  member.offered = undefined
+  noteRemoval(member, false)
+}
 
 export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
   const { replica, env } = member
@@ -283,8 +308,7 @@ export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         if (onPeer(member.formation, peer, received, env.clock.monotonicMs())) reportTo(member, peer)
         if (received.isFounder && received.clusterId === member.cluster.clusterId)
           onFounder(member.membership, peer, received.incarnation)
-        if (isReady(member) && isStranger(member, peer, received))
-          sendFrame(member.peers, peer, { type: 'refused', reason: REMOVED, detail: '' })
+        if (isReady(member)) tellPlace(member, peer, received)
         break
       }
       case 'join': {
@@ -310,8 +334,7 @@ export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         else env.log.warn({ peer, reason: frame.reason, detail: frame.detail }, 'refused by a peer')
         break
       case 'joined':
-        // Admitted again under another id, before the leader knew that this node runs as the member that was removed.
-        if (frame.member !== raft.id) noteRemoval(member, true)
+        onJoined(member, frame)
         break
       case 'chunkRequest':
         onChunkRequest(member.sender, peer, frame)

@@ -87,6 +87,17 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
 }
 
 /**
+ * This member was removed and admitted again under a later id (docs/design/consensus.md#joining). Term, vote and log
+ * stay: what was promised under the earlier id is still kept.
+ */
+export function takeId(raft: Raft, id: number): void {
+  assert(id > raft.id, 'raft ids are never reused')
+  if (raft.role !== 'follower') becomeFollower(raft, raft.term, 0)
+  raft.id = id
+  placePeers(raft)
+}
+
+/**
  * The leader proposes the end of the joint phase once, after the phase has taken effect
  * (docs/design/consensus.md#when-a-configuration-takes-effect).
  */

@@ -47,7 +47,7 @@ import {
 } from './state.ts'
 import { tickTransfer, transferLeader } from './transfer.ts'
 
-export { applyConfiguration, proposeChange } from './changes.ts'
+export { applyConfiguration, proposeChange, takeId } from './changes.ts'
 export { campaign } from './elections.ts'
 export { installed } from './follower.ts'
 export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable } from './leader.ts'
