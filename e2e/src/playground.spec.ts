@@ -146,6 +146,15 @@ test('the map searches in what is in view, which is a filter of the link until i
   await expect(page).toHaveURL(/q=/)
   await page.reload()
   await expect(box).toHaveText(boxed)
+  // What is around the hits is searched, too.
+  const boxedHits = Number(await result.getAttribute('data-result-count'))
+  await map.focus()
+  for (let step = 0; step < 4; step++) await page.keyboard.press('-')
+  await page.getByRole('button', { name: 'Search here' }).click()
+  await expect(box).not.toHaveText(boxed)
+  await expect
+    .poll(async () => Number(await result.getAttribute('data-result-count')))
+    .toBeGreaterThanOrEqual(boxedHits)
   await page.getByRole('button', { name: 'Remove map box' }).click()
   await expect(box).toHaveCount(0)
   const matches = (text: string) => /[\d,]+ match/.exec(text)?.[0]

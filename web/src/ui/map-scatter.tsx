@@ -16,6 +16,7 @@ import {
   onScreen,
   type ViewBox,
   wholeView,
+  ZOOM_AROUND,
   zoomed,
 } from './map-view-box.ts'
 import { useColourScheme } from './media.ts'
@@ -44,7 +45,7 @@ type MapProps = {
   readonly onHover?: (id: string | undefined) => void
   /** On Enter. */
   readonly onOpen?: (id: string) => void
-  /** Searches in what is in view, once the map was zoomed. */
+  /** Searches in what is in view, once the map was zoomed in or out. */
   readonly onBox?: ((box: MapBox) => void) | undefined
 }
 
@@ -78,7 +79,7 @@ export function MapScatter(props: MapProps) {
   const isBinned = inView.length > POINTS_MAX
 
   const zoomAt = (factor: number, at = { x: width / 2, y: height / 2 }) =>
-    setView((before) => zoomed(before ?? wholeView(size), factor, at, size))
+    setView((before) => zoomed(before ?? wholeView(size), factor, at, size, onBox ? ZOOM_AROUND : 1))
   useWheelZoom(canvas, zoomAt)
   useEffect(() => {
     if (!canvas.current || width === 0) return
@@ -156,7 +157,7 @@ export function MapScatter(props: MapProps) {
         onList={setList}
         onZoom={zoomAt}
         onAll={() => setView(undefined)}
-        onBox={onBox && view.zoom > 1 ? () => onBox(boxInView(projection, view, size)) : undefined}
+        onBox={onBox && view.zoom !== 1 ? () => onBox(boxInView(projection, view, size)) : undefined}
         note={
           (isBinned ? copy.map.binned(inView.length) : copy.map.inView(inView.length, places.length)) +
           (absent > 0 ? ` · ${copy.map.withoutPosition(absent)}` : '')

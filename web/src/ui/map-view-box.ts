@@ -4,6 +4,8 @@ import type { Point, Projection, Size } from './projection.ts'
 export type ViewBox = { readonly zoom: number; readonly x: number; readonly y: number }
 
 export const ZOOM_MAX = 256
+/** Of a map that is searched: what lies around all of its points is in view, too. */
+export const ZOOM_AROUND = 1 / 64
 
 export function wholeView({ width, height }: Size): ViewBox {
   return { zoom: 1, x: width / 2, y: height / 2 }
@@ -23,9 +25,15 @@ export function offScreen(at: { readonly x: number; readonly y: number }, view: 
   return { x: (at.x - width / 2) / view.zoom + view.x, y: (at.y - height / 2) / view.zoom + view.y }
 }
 
-/** Zooms by a factor and keeps what is at `at` on the screen in place. */
-export function zoomed(view: ViewBox, factor: number, at: { readonly x: number; readonly y: number }, size: Size) {
-  const zoom = Math.min(ZOOM_MAX, Math.max(1, view.zoom * factor))
+/** Zooms by a factor, not below `least`, and keeps what is at `at` on the screen in place. */
+export function zoomed(
+  view: ViewBox,
+  factor: number,
+  at: { readonly x: number; readonly y: number },
+  size: Size,
+  least = 1,
+) {
+  const zoom = Math.min(ZOOM_MAX, Math.max(least, view.zoom * factor))
   const fixed = offScreen(at, view, size)
   const next = {
     zoom,
@@ -42,7 +50,7 @@ export function moved(view: ViewBox, dx: number, dy: number, size: Size): ViewBo
 
 /** Never shows more than half of the view beside the points. */
 function inside({ zoom, x, y }: ViewBox, { width, height }: Size): ViewBox {
-  if (zoom === 1) return wholeView({ width, height })
+  if (Math.abs(zoom - 1) < 1e-6) return wholeView({ width, height })
   return { zoom, x: Math.min(width, Math.max(0, x)), y: Math.min(height, Math.max(0, y)) }
 }
 

@@ -56,7 +56,7 @@ function unwrapped(longitudes: readonly number[]): number[] {
 }
 
 function wrapped(longitude: number): number {
-  return longitude > 180 ? longitude - 360 : longitude < -180 ? longitude + 360 : longitude
+  return longitude - 360 * Math.round(longitude / 360)
 }
 
 const DIRECTIONS = {

@@ -10,6 +10,7 @@ import {
   offScreen,
   onScreen,
   wholeView,
+  ZOOM_AROUND,
   ZOOM_MAX,
   zoomed,
 } from './map-view-box.ts'
@@ -121,7 +122,7 @@ test('the box of a view has the places in view and none beyond its edge, also ac
       fc.array(fc.tuple(degrees(5), degrees(5)), { minLength: 2, maxLength: 20 }),
       degrees(80),
       degrees(180),
-      fc.double({ min: 1, max: 200, noNaN: true }),
+      fc.double({ min: 0.05, max: 200, noNaN: true }),
       fc.tuple(degrees(400), degrees(300)),
       (offsets, latitude, longitude, factor, by) => {
         const around = (east: number) => micro(((longitude + east + 540) % 360) - 180)
@@ -129,7 +130,7 @@ test('the box of a view has the places in view and none beyond its edge, also ac
           ...{ id: String(n), latitude: micro(latitude + north), longitude: around(east) },
         }))
         const projection = project(places, size)
-        const view = moved(zoomed(wholeView(size), factor, { x: 200, y: 150 }, size), ...by, size)
+        const view = moved(zoomed(wholeView(size), factor, { x: 200, y: 150 }, size, ZOOM_AROUND), ...by, size)
         const box = boxInView(projection, view, size)
         const isInBox = ({ latitude: north, longitude: east }: (typeof places)[number]) =>
           north >= box.south &&
@@ -141,7 +142,9 @@ test('the box of a view has the places in view and none beyond its edge, also ac
           const isBeyond =
             !isInView({ x: x - edge, y: y - edge }, size) && !isInView({ x: x + edge, y: y + edge }, size)
           // A step of the box is more than a pixel in a deep view.
-          if (isBeyond && view.zoom < 20) expect(isInBox(place), JSON.stringify({ place, box })).toBe(false)
+          const isAllAround = box.west === -180 && box.east === 180
+          if (isBeyond && view.zoom < 20 && !isAllAround)
+            expect(isInBox(place), JSON.stringify({ place, box })).toBe(false)
         }
         expect([box.south, box.west, box.north, box.east].every((side) => Math.abs(side) <= 180)).toBe(true)
       },
