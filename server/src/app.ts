@@ -123,7 +123,11 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       queue: measuredQueue(queue, options.clock),
     }),
     clientModule,
-    moduleOf('access', ACCESS_ROUTES, accessHandlers(accounts)),
+    moduleOf(
+      'access',
+      ACCESS_ROUTES,
+      accessHandlers(accounts, () => queue?.fileTokens()),
+    ),
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),
     importsRoutes(parts.imports),

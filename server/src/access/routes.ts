@@ -16,9 +16,13 @@ import {
   signInByToken,
   signOut,
 } from './sign-in.ts'
-import { createToken, listTokens, revokeToken } from './tokens.ts'
+import { createToken, listTokens, revokeToken, type TokensOfFile } from './tokens.ts'
 
-export function accessHandlers(accounts: Accounts): Handlers<typeof ACCESS_ROUTES> {
+/** @param queueFile the tokens in the auth file of the job queue */
+export function accessHandlers(
+  accounts: Accounts,
+  queueFile: () => TokensOfFile | undefined,
+): Handlers<typeof ACCESS_ROUTES> {
   return {
     'GET /api/v1/sign-in': () => readSignIn(accounts),
     'POST /api/v1/session': (request) => signIn(accounts, request),
@@ -33,7 +37,7 @@ export function accessHandlers(accounts: Accounts): Handlers<typeof ACCESS_ROUTE
     'POST /api/v1/people': (request) => createPerson(accounts, request),
     'PUT /api/v1/people/{id}': (request) => changePerson(accounts, request),
     'POST /api/v1/people/{id}/link': (request) => renewLink(accounts, request),
-    'GET /api/v1/tokens': () => listTokens(accounts),
+    'GET /api/v1/tokens': () => listTokens(accounts, queueFile()),
     'POST /api/v1/tokens': (request) => createToken(accounts, request),
     'DELETE /api/v1/tokens/{id}': (request) => revokeToken(accounts, request),
     'GET /api/v1/settings': () => readSettings(accounts),

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { problem } from '@vacancy/shared/api/errors'
 import type { RouteRequest } from '@vacancy/shared/api/route'
-import { ACCESS_LIMITS, type TokenView } from '@vacancy/shared/contract'
+import { ACCESS_LIMITS, type FileTokenView, type TokenRole, type TokenView } from '@vacancy/shared/contract'
+import type { TokenHash } from '@vacancy/shared/node'
 import type { Selectable } from 'kysely'
 import { notifyEnded } from './access.ts'
 import { type Accounts, change, noteOf, timeOf, tooMany } from './accounts.ts'
@@ -10,9 +11,13 @@ import { hashSecret, newToken } from './secrets.ts'
 import { endTokenSessions } from './sessions.ts'
 import type { AccessTables } from './tables.ts'
 
-export async function listTokens(accounts: Accounts) {
+/** Tokens of a program that a file lists. */
+export type TokensOfFile = { readonly path: string; readonly tokens: readonly TokenHash<TokenRole>[] }
+
+export async function listTokens(accounts: Accounts, file: TokensOfFile | undefined) {
   const tokens = await accounts.database.selectFrom('tokens').selectAll().orderBy('created_at', 'desc').execute()
-  return { tokens: tokens.map(tokenView) }
+  const queueFile = file ? { path: file.path, tokens: file.tokens.map(fileTokenView) } : null
+  return { tokens: tokens.map(tokenView), queueFile }
 }
 
 export async function createToken(accounts: Accounts, request: RouteRequest<'POST /api/v1/tokens'>) {
@@ -79,6 +84,11 @@ export async function revokeToken(
 /** The only topics that a token is valid for; null for all. */
 export function topicsOf({ topics }: Pick<Selectable<AccessTables['tokens']>, 'topics'>): string[] | null {
   return topics === null ? null : (JSON.parse(topics) as string[])
+}
+
+function fileTokenView({ name, role, topics, expiresMs }: TokenHash<TokenRole>): FileTokenView {
+  const expiresAt = Number.isFinite(expiresMs) ? new Date(expiresMs).toISOString() : null
+  return { name, role, topics: topics ? [...topics] : null, expiresAt }
 }
 
 function tokenView(token: Selectable<AccessTables['tokens']>): TokenView {

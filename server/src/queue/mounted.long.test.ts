@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { base64, openConsumer, startTestQueue, type TestQueue, TOKENS } from '@vacancy/queue/testing'
@@ -72,6 +72,30 @@ describe('the queue of a control plane', () => {
     expect((await create({ role: 'client', topics: ['orders'] })).status).toBe(400)
     expect((await create({ role: 'producer', topics: ['no spaces'] })).status).toBe(400)
     expect((await create({ role: 'producer', topics: [] })).status).toBe(400)
+  })
+
+  it('lists the tokens of its auth file, without their values, as the file is now', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'vacancy-queue-auth-'))
+    stops.push(async () => rmSync(folder, { recursive: true }))
+    const queueAuthFile = join(folder, 'queue-auth.yml')
+    const entries = ['- { token: mail-secret, role: producer, name: mail, topics: [mail-*] }']
+    const write = () => writeFileSync(queueAuthFile, `tokens:\n${entries.join('\n')}\n`)
+    write()
+    await start({ config: { queueAuthFile } })
+    const admin = await plane.signIn('admin')
+    const list = () => admin.call('GET', '/api/v1/tokens')
+    const mail = { name: 'mail', role: 'producer', topics: ['mail-*'], expiresAt: null }
+    const first = await list()
+    expect(first.body.queueFile).toEqual({ path: queueAuthFile, tokens: [mail] })
+    expect(first.text).not.toContain('mail-secret')
+
+    entries.push('- { token: other-secret, role: consumer, expires: 2030-01-01T00:00:00Z }')
+    write()
+    plane.reload()
+    const other = { name: '', role: 'consumer', topics: null, expiresAt: '2030-01-01T00:00:00.000Z' }
+    expect((await list()).body.queueFile.tokens).toEqual([mail, other])
+    await start()
+    expect((await (await plane.signIn('admin')).call('GET', '/api/v1/tokens')).body.queueFile).toBeNull()
   })
 
   it('does not begin a console session with a token of the queue', async () => {

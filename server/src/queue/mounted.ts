@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import type { Access } from '../access/access.ts'
 import { noteOf } from '../access/accounts.ts'
 import type { Audit } from '../access/audit.ts'
+import type { TokensOfFile } from '../access/tokens.ts'
 import type { ControlConfig } from '../config.ts'
 import { findConsoleToken, followConsoleTokens, isConsoleTokenGood, stopFollowing } from './console-tokens.ts'
 
@@ -19,6 +20,8 @@ export type MountedQueue = {
   /** Why it is not available; '' when it is. */
   readonly fault: () => string
   readonly topics: () => readonly TopicStats[]
+  /** The tokens in its auth file; undefined without one. */
+  readonly fileTokens: () => TokensOfFile | undefined
   readonly stop: () => Promise<void>
 }
 
@@ -66,6 +69,7 @@ export async function mountQueue({ config, clock, log, access, audit, address }:
     }),
     fault: () => unavailability(node),
     topics: () => allTopicStats(node.server),
+    fileTokens: () => node.tokens && { path: node.config.authFile, tokens: node.tokens.tokens() },
     stop: () => {
       stopped ??= stopQueue(node).finally(() => stopFollowing(tokens))
       return stopped

@@ -145,6 +145,21 @@ const tokenBody = z.object({
 })
 export type TokenView = z.infer<typeof tokenBody>
 
+const fileTokenBody = z.object({
+  /** Empty where the file gives none. */
+  name: z.string(),
+  role: tokenRole,
+  topics: z.array(z.string()).nullable(),
+  expiresAt: time.nullable(),
+})
+export type FileTokenView = z.infer<typeof fileTokenBody>
+
+const tokensBody = z.object({
+  tokens: z.array(tokenBody),
+  /** Tokens of the job queue that a file has; null without such a file. They are revoked by removing them there. */
+  queueFile: z.object({ path: z.string(), tokens: z.array(fileTokenBody) }).nullable(),
+})
+
 const auditEntry = z.object({
   seq: count,
   at: time,
@@ -250,8 +265,8 @@ export const ACCESS_ROUTES = {
   },
   'GET /api/v1/tokens': {
     access: 'admin',
-    summary: 'API tokens, without their values.',
-    response: z.object({ tokens: z.array(tokenBody) }),
+    summary: 'API tokens, and those in the auth file of the job queue, without their values.',
+    response: tokensBody,
   },
   'POST /api/v1/tokens': {
     access: 'admin',

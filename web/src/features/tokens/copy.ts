@@ -41,3 +41,12 @@ export const revoke = {
   from: (address: string) => ` from ${address}`,
   neverUsed: 'Never used.',
 }
+
+export const file = {
+  title: 'Tokens of the job queue in a file',
+  table: 'Tokens in the file',
+  hint: (path: string) =>
+    `${path} has them besides the API tokens above. It is read again when it changes: remove an entry there to revoke its token.`,
+  empty: (path: string) => `${path} has no tokens.`,
+  unnamed: 'unnamed',
+}

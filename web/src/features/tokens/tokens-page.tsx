@@ -1,6 +1,6 @@
 'use client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import type { TokenRole, TokenView } from '@vacancy/shared/contract'
+import type { FileTokenView, TokenRole, TokenView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { utc } from '../../lib/format.ts'
@@ -75,6 +75,7 @@ export function TokensPage() {
           <TokenTable tokens={data.tokens} why={why} onRevoke={(token) => setLayer({ kind: 'revoke', token })} />
         )}
       </Panel>
+      {tokens.data?.queueFile && <FileTokens {...tokens.data.queueFile} />}
       {layer?.kind === 'create' && (
         <CreateToken onClose={close} onCreated={(name, value) => setLayer({ kind: 'value', name, value })} />
       )}
@@ -114,16 +115,7 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
         </span>
       ),
     },
-    {
-      id: 'role',
-      header: copy.tokens.role,
-      compare: (a, b) => ROLES.indexOf(a.role) - ROLES.indexOf(b.role),
-      cell: ({ role, topics }) => (
-        <>
-          {role} {topics !== null && <span className="font-mono break-all text-text-2">{topics.join(', ')}</span>}
-        </>
-      ),
-    },
+    roleColumn(),
     {
       id: 'used',
       header: copy.tokens.lastUsed,
@@ -134,13 +126,7 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
         </>
       ),
     },
-    {
-      id: 'expires',
-      header: copy.tokens.expires,
-      rank: 3,
-      cell: (token) =>
-        token.expiresAt ? utc(token.expiresAt).split(',')[0] : <span className="text-text-3">{copy.tokens.never}</span>,
-    },
+    { ...expiryColumn(), rank: 3 },
     {
       id: 'created',
       header: copy.tokens.created,
@@ -175,7 +161,71 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
   )
 }
 
-function TokenState({ token, now }: { token: TokenView; now: number }) {
+function roleColumn<T extends Pick<TokenView, 'role' | 'topics'>>(): Column<T> {
+  return {
+    id: 'role',
+    header: copy.tokens.role,
+    compare: (a, b) => ROLES.indexOf(a.role) - ROLES.indexOf(b.role),
+    cell: ({ role, topics }) => (
+      <>
+        {role} {topics !== null && <span className="font-mono break-all text-text-2">{topics.join(', ')}</span>}
+      </>
+    ),
+  }
+}
+
+function expiryColumn<T extends Pick<TokenView, 'expiresAt'>>(): Column<T> {
+  return {
+    id: 'expires',
+    header: copy.tokens.expires,
+    cell: ({ expiresAt }) =>
+      expiresAt ? utc(expiresAt).split(',')[0] : <span className="text-text-3">{copy.tokens.never}</span>,
+  }
+}
+
+/** They are seen here, and changed in their file. */
+function FileTokens({ path, tokens }: { readonly path: string; readonly tokens: readonly FileTokenView[] }) {
+  const now = useNow()
+  const columns: Column<FileTokenView>[] = [
+    {
+      id: 'name',
+      header: copy.tokens.name,
+      rowHeader: true,
+      compare: (a, b) => a.name.localeCompare(b.name),
+      cell: (token) => (
+        <span className="flex flex-wrap items-center gap-2">
+          {token.name === '' ? (
+            <span className="text-text-3">{copy.file.unnamed}</span>
+          ) : (
+            <span className="font-medium">{token.name}</span>
+          )}
+          <TokenState token={token} now={now} />
+        </span>
+      ),
+    },
+    roleColumn(),
+    expiryColumn(),
+  ]
+  return (
+    <Panel title={copy.file.title}>
+      <p className="pb-3 break-words text-text-2">
+        {tokens.length === 0 ? copy.file.empty(path) : copy.file.hint(path)}
+      </p>
+      {tokens.length > 0 && (
+        <Table
+          label={copy.file.table}
+          rows={tokens.map((token, n) => ({ ...token, n }))}
+          columns={columns}
+          rowKey={({ n }) => String(n)}
+        />
+      )}
+    </Panel>
+  )
+}
+
+type Ended = { readonly revokedAt?: string | null; readonly expiresAt: string | null }
+
+function TokenState({ token, now }: { readonly token: Ended; readonly now: number }) {
   if (token.revokedAt) return <Badge level="unk">{copy.tokens.revoked}</Badge>
   if (token.expiresAt && Date.parse(token.expiresAt) <= now) return <Badge level="warn">{copy.tokens.expired}</Badge>
   return null
