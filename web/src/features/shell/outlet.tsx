@@ -124,15 +124,33 @@ function Loading() {
   )
 }
 
-/** After navigation the page is scrolled to the top and focused, so that its title is read. */
+/**
+ * After navigation the page is scrolled to the top and focused, so that its title is read. Going back keeps its scroll
+ * position, and the focus unless that was in the page that is left.
+ */
 function useArrival(path: string): void {
   const before = useRef(path)
   useEffect(() => {
     if (before.current === path) return
     before.current = path
-    if (!hasNavigatedTo(path)) return
-    scrollTo(0, 0)
-    document.getElementById('content')?.focus({ preventScroll: true })
+    const isNew = hasNavigatedTo(path)
+    if (isNew) scrollTo(0, 0)
+    const holder = document.querySelector(`[data-kept="${CSS.escape(path)}"]`)
+    if (!holder) return
+    const focus = () => {
+      const page = holder.querySelector<HTMLElement>(':scope > main')
+      const { activeElement } = document
+      const isLeft = activeElement === document.body || activeElement?.closest('[data-kept]') !== null
+      if (page && (isNew || (isLeft && !page.contains(activeElement)))) page.focus({ preventScroll: true })
+      return page !== null
+    }
+    if (focus()) return
+    // Its code is being loaded.
+    const observer = new MutationObserver(() => {
+      if (focus()) observer.disconnect()
+    })
+    observer.observe(holder, { childList: true })
+    return () => observer.disconnect()
   }, [path])
 }
 
