@@ -192,7 +192,9 @@ function readAck(fields: Fields): ParsedMessage {
   if (topic === undefined || own === undefined) return bad(BAD_REFERENCE)
   const { jobs } = fields
   if (jobs === undefined) return { action: 'ack', ...topic, ...own }
-  if (Object.keys(own).length > 0) return bad('ack has either jobs or one delivery')
+  // Existing clients send the number 0 where they name no delivery.
+  if (own.jobId !== undefined || own.lease !== undefined || (own.seqId ?? 0) > 0)
+    return bad('ack has either jobs or one delivery')
   if (!Array.isArray(jobs) || jobs.length === 0 || jobs.length > JOB_LIMITS.acksPerMessage)
     return bad(`jobs must list 1 to ${JOB_LIMITS.acksPerMessage} deliveries`)
   const references: Reference[] = []

@@ -255,6 +255,12 @@ describe('the parser of consumer messages', () => {
     expect(accepted).toBeGreaterThan(CASES / 10)
   })
 
+  it('takes the number 0 for no delivery, also beside a list', () => {
+    const jobs = [{ jobId: 'a' }]
+    expect(parseMessage(JSON.stringify({ action: 'ack', seqId: 0, jobs }))).toEqual({ action: 'ack', jobs })
+    expect(parseMessage(JSON.stringify({ action: 'ack', seqId: 1, jobs }))).toHaveProperty('fault')
+  })
+
   it.each([
     ['{"action":"ack","jobId":"a","jobID_2":"b"}', 'did you mean jobId?'],
     ['{"action":"nack","jobId":"a","delay":5000}', 'delay is not a known field; did you mean delayMs?'],
