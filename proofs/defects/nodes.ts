@@ -47,6 +47,7 @@ export const NODE_DEFECTS: readonly Defect[] = [
     {
       'disk/leader-keeps-hung-disk': "cluster/member.ts: isStuck(replica) ? 'stuck' :  → ",
       'members/former-id-kept': 'cluster/peer-link.ts:   takeId(raft, id)\n → ',
+      'indexes/write-before-genesis': 'cluster/proposals.ts: replica.link?.hasBegun() === false → false',
     },
   ),
   ...inEngine(

@@ -59,7 +59,13 @@ function linkTo(replica: Replica): Link {
   const nothing = () => undefined
   return {
     ...{ send: nothing, onReadState: nothing, onReadDropped: nothing, onOffer: nothing, onInstall: nothing },
-    ...{ keptIndex: () => Number.POSITIVE_INFINITY, onConfiguration: nothing, onApplied: nothing, onRole: nothing },
+    ...{
+      keptIndex: () => Number.POSITIVE_INFINITY,
+      onConfiguration: nothing,
+      onApplied: nothing,
+      onRole: nothing,
+      hasBegun: () => true,
+    },
     voterClocks: () => [],
     onLoadEntry: () => beginLoading(loader),
     onLoaded: ({ index }) => steps.push(`applied at ${index}: ${replica.raft.applied >= index}, kept ${loader.before}`),

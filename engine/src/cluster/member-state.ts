@@ -146,6 +146,13 @@ export function isReady({ replica: { raft, clock } }: Member): boolean {
   return raft.role === 'leader' && raft.termStart > 0 && raft.applied >= raft.termStart && clock.timeMs > 0
 }
 
+/** Whether the random genesis is applied, or proposed by this leader. */
+export function hasBegun(member: Member): boolean {
+  const { term } = member.replica.raft
+  if (member.begunTerm !== term && member.genesis().some((byte) => byte !== 0)) member.begunTerm = term
+  return member.begunTerm === term
+}
+
 /** The core counts a peer as active for up to two quorum checks. A peer known to be silent is inactive here. */
 export function viewOf(member: Member): MembershipView {
   const { raft } = member.replica

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { startJoining } from '../bootstrap/bootstrap.ts'
 import { createFormation } from '../bootstrap/formation.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
-import { COMMAND_HEADER_BYTES, KIND, kindOfCommand } from '../store/command.ts'
+import { beginCommand, COMMAND_HEADER_BYTES, KIND, kindOfCommand } from '../store/command.ts'
 import { FEATURE_LEVEL } from '../store/store.ts'
 import {
   acknowledge,
@@ -16,13 +16,15 @@ import {
   leaderOf,
   memberOf as raftOf,
 } from '../testing/raft-fixture.ts'
+import { beginProposal, createProposals, endProposal, REFUSED, takeProposals } from '../threads/writes.ts'
 import { decodeFrame, type PeerFrame } from '../transport/frames.ts'
 import { createPeers } from '../transport/peers.ts'
 import type { ToWal } from '../wal/wal-thread.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
 import { createMember, handOverAtEnd } from './member.ts'
 import { type AdminAnswer, FAST_CAMPAIGN_TICKS, type MemberParts } from './member-state.ts'
-import { createReplica, type ReplicaParts } from './replica-state.ts'
+import { proposeBatch } from './proposals.ts'
+import { addSink, createReplica, type ReplicaParts } from './replica-state.ts'
 import { attachCells, createCells } from './shared-status.ts'
 
 type Raft = ReturnType<typeof raftOf>
@@ -237,6 +239,23 @@ test('the first leader logs random bits and settings once; a shard that has its 
   const others = [begin(leaderOf({ voters: VOTERS })), begin(follower(), { knobs: { genesis: 0 } })]
   for (const { pass } of others) pass(5)
   expect(others.map(({ seen }) => commandsOf(seen.log))).toEqual([[], []])
+})
+
+test('a leader takes no write of a client before the genesis of this life of the data', () => {
+  const { replica, pass, seen } = begin(leaderOf({ voters: VOTERS }), { knobs: { genesis: 0 } })
+  const codes: number[] = []
+  const sink = addSink(replica, (answers) => void codes.push(new DataView(answers).getUint8(4)))
+  const write = () => {
+    const proposals = createProposals()
+    beginCommand(beginProposal(proposals), KIND.setAvailability)
+    endProposal(proposals, 1)
+    proposeBatch(replica, sink, takeProposals(proposals))
+  }
+  write()
+  expect([codes, commandsOf(seen.log)]).toEqual([[REFUSED.noLeader], []])
+  pass(5)
+  write()
+  expect(commandsOf(seen.log).map(({ kind }) => kind)).toEqual([KIND.genesis, KIND.settings, KIND.setAvailability])
 })
 
 const numberIn = ({ kind, body }: { kind: number; body: Uint8Array }) =>

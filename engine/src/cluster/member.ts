@@ -34,6 +34,7 @@ import { shardDay } from './keep-time.ts'
 import { noteFullDisk } from './log-answers.ts'
 import {
   FAST_CAMPAIGN_TICKS,
+  hasBegun,
   idOf,
   isReady,
   type Member,
@@ -342,7 +343,7 @@ function beat(member: Member, now: number): void {
  */
 function beginShard(member: Member): void {
   const { replica, env } = member
-  if (!isReady(member) || member.begunTerm === replica.raft.term || member.genesis().some((byte) => byte !== 0)) return
+  if (!isReady(member) || hasBegun(member)) return
   if (!proposeOwn(replica, KIND.genesis, env.random.bytes(16))) return
   proposeOwn(replica, KIND.settings, encodeSettings(member.sessionBytesMax))
   member.begunTerm = replica.raft.term

@@ -31,6 +31,7 @@ import { snapshotCurrent } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
 import {
   FAST_CAMPAIGN_TICKS,
+  hasBegun,
   idOf,
   isReady,
   type Member,
@@ -153,6 +154,7 @@ export function linkOf(member: Member): Link {
       member.onRole()
     },
     onRole: () => onRole(member),
+    hasBegun: () => hasBegun(member),
     voterClocks: (monotonicMs) => voterClocks(member, monotonicMs),
     onLoadEntry: () => beginLoading(member.loader),
     onLoaded({ digest }) {

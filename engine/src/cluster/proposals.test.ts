@@ -56,6 +56,7 @@ function createBench(voters: readonly number[] = [1]) {
     onConfiguration: (index) => void events.push(`configuration ${index}`),
     onApplied: () => void events.push(`applied ${raft.applied}`),
     onRole: () => void events.push(`${raft.role} ${raft.term}`),
+    hasBegun: () => true,
   }
   const replica: Replica = createReplica({
     env: simulation.env,

@@ -42,7 +42,7 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
       at += 8 + length
       count++
     }
-    const refusal = refusalOf(replica)
+    const refusal = refusalOfClients(replica)
     const entries =
       refusal === 0 ? encodeEntries({ source, start, end: at, bytes, term: raft.term, timeMs, day }) : undefined
     const first = entries ? propose(raft, count, entries) : 'overloaded'
@@ -115,6 +115,12 @@ export function refusalOf(replica: Replica): number {
   // It would wait as well, for as long as its client does.
   if (isStuck(replica)) return REFUSED.overloaded
   return replica.isDiskFull ? REFUSED.diskFull : 0
+}
+
+/** An entry before the genesis has an index of the former life of the data (docs/design/consensus.md#indexes). */
+function refusalOfClients(replica: Replica): number {
+  const refusal = refusalOf(replica)
+  return refusal === 0 && replica.link?.hasBegun() === false ? REFUSED.noLeader : refusal
 }
 
 /** The error code of a proposal that is certainly in no log (docs/design/consensus.md#retryable-errors). */

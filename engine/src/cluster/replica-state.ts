@@ -99,6 +99,8 @@ export type Link = {
   onApplied(): void
   /** Role, term or leader changed. */
   onRole(): void
+  /** Whether this life of the data has begun: its random genesis is in the log, or proposed by this leader. */
+  hasBegun(): boolean
   /** Wall clocks of the other voters that reported recently, projected to now. */
   voterClocks(monotonicMs: number): readonly number[]
   /** Apply reached a bulk load; `dataPlaced` follows. */
