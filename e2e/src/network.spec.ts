@@ -84,11 +84,21 @@ test('a disconnected browser keeps its content, disables actions, and catches up
 })
 
 test('code that cannot be loaded leaves the page as it is, and is loaded when it is wanted again', async ({ page }) => {
+  let loaded = 0
+  page.on('request', (request) => {
+    if (request.url().includes('/_next/static/')) loaded++
+  })
   await page.goto('/')
   await ready(page, 'overview')
   const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
-  // The parts of this page have been loaded.
-  await page.waitForLoadState('networkidle')
+  // The parts of this page, and pages that are likely next, have been loaded.
+  let before = 0
+  const grown = () => {
+    const more = loaded - before
+    before = loaded
+    return more
+  }
+  await expect.poll(grown, { intervals: [1_000] }).toBe(0)
   await page.route('**/_next/static/**', (route) => route.abort('connectionreset'))
 
   const notifications = page.getByRole('region', { name: 'Notifications' })
