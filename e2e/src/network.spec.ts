@@ -115,3 +115,25 @@ test('code that cannot be loaded leaves the page as it is, and is loaded when it
   await page.keyboard.press('?')
   await expect(help).toBeVisible()
 })
+
+test('a page whose code cannot be loaded is announced while it is awaited, and then says why', async ({ page }) => {
+  let giveUp = () => {}
+  const isGivenUp = new Promise<void>((resolve) => {
+    giveUp = resolve
+  })
+  await page.goto('/')
+  await ready(page, 'overview')
+  await page.route('**/_next/static/**', async (route) => {
+    await isGivenUp
+    await route.abort('connectionreset')
+  })
+  await page.getByRole('link', { name: 'Audit' }).first().click()
+  await expect(page.getByRole('status').filter({ hasText: 'Loading the page' })).toBeVisible()
+  await expect(page.locator('[data-page="overview"]')).toBeVisible()
+  giveUp()
+  await expect(page.getByRole('heading', { name: 'This page failed' })).toBeVisible()
+  await expect(page.getByRole('alert').first()).toContainText('code could not be loaded')
+  await page.unroute('**/_next/static/**')
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await expect(page.locator('[data-page="audit"]')).toBeVisible()
+})

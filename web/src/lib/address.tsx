@@ -4,13 +4,24 @@
  * fetched first. Pages that are already in the document are shown on the click.
  */
 import { usePathname, useSearchParams } from 'next/navigation'
-import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from 'react'
+import {
+  createContext,
+  type ReactNode,
+  startTransition,
+  type TransitionStartFunction,
+  useContext,
+  useEffect,
+  useState,
+  useTransition,
+} from 'react'
 
 import { momentOf } from './past.ts'
 
 type Address = { readonly path: string; readonly search: URLSearchParams }
 type Follower = {
   readonly follow: (address: Address) => void
+  /** To a page that has to be loaded first. */
+  readonly arrive: TransitionStartFunction
   /** Whether a page is rendered and can be shown at once. */
   readonly isDrawn: (path: string) => boolean
 }
@@ -19,10 +30,11 @@ let follower: Follower | undefined
 /** The previous path. */
 let pathBefore = ''
 
-/** Three contexts, so that a change of the query renders only the components that read it. */
+/** Several contexts, so that a change of the query renders only the components that read it. */
 const PathContext = createContext('')
 const SearchContext = createContext(new URLSearchParams())
 const MomentContext = createContext<string | undefined>(undefined)
+const ArrivingContext = createContext(false)
 
 type AddressProviderProps = {
   readonly isDrawn: (path: string) => boolean
@@ -35,8 +47,9 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
   const path = usePathname()
   const search = useSearchParams()
   const [address, follow] = useState<Address>(() => ({ path, search: new URLSearchParams(search) }))
+  const [isArriving, arrive] = useTransition()
   useEffect(() => {
-    follower = { follow, isDrawn }
+    follower = { follow, arrive, isDrawn }
     pathBefore = location.pathname
     addEventListener('popstate', followAddress)
     return () => {
@@ -47,7 +60,9 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
   return (
     <PathContext value={address.path}>
       <MomentContext value={momentOf(address.search)}>
-        <SearchContext value={address.search}>{children}</SearchContext>
+        <ArrivingContext value={isArriving}>
+          <SearchContext value={address.search}>{children}</SearchContext>
+        </ArrivingContext>
       </MomentContext>
     </PathContext>
   )
@@ -55,6 +70,8 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
 
 export const usePath = (): string => useContext(PathContext)
 export const useSearch = (): URLSearchParams => useContext(SearchContext)
+/** Whether another page was asked for and is not shown yet. */
+export const useIsArriving = (): boolean => useContext(ArrivingContext)
 /** The moment of a past view; undefined while the page shows now. */
 export const useMoment = (): string | undefined => useContext(MomentContext)
 
@@ -67,12 +84,13 @@ export function setAddress(to: string, { push }: { readonly push: boolean }): vo
 
 function followAddress(): void {
   if (!follower) return
-  const { follow, isDrawn } = follower
+  const { follow, arrive, isDrawn } = follower
   const { pathname: path } = location
   const address = { path, search: new URLSearchParams(location.search) }
   const isOtherPage = path !== pathBefore
   pathBefore = path
   // A change of the query alone is not urgent: the click has already been acknowledged.
-  if (isOtherPage && isDrawn(path)) follow(address)
-  else startTransition(() => follow(address))
+  if (!isOtherPage) startTransition(() => follow(address))
+  else if (isDrawn(path)) follow(address)
+  else arrive(() => follow(address))
 }

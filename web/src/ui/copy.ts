@@ -14,6 +14,8 @@ export const codeView = { copy: (label: string) => `Copy: ${label}` }
 export const dialog = { close: 'Close' }
 
 export const late = {
+  notLoaded:
+    'its code could not be loaded, perhaps because the control plane cannot be reached or is of another version',
   failed: (why: string) => `This part of the console could not be shown: ${why}. Open it again to retry.`,
 }
 

@@ -9,7 +9,7 @@ import { toast } from './toast.tsx'
 /** Between attempts. While the network of a computer changes, requests fail for a moment. */
 const RETRY_MS = [300, 1_500] as const
 
-/** Loads code; a failed download is repeated. @throws the error of the last attempt */
+/** Loads code; a failed download is repeated. @throws Error in words, with the error of the last attempt as its cause */
 export async function loadCode<T>(load: () => Promise<T>): Promise<T> {
   for (const ms of RETRY_MS) {
     try {
@@ -19,7 +19,9 @@ export async function loadCode<T>(load: () => Promise<T>): Promise<T> {
       await new Promise((resolve) => setTimeout(resolve, ms))
     }
   }
-  return await load()
+  return await load().catch((cause: unknown) => {
+    throw new Error(copy.late.notLoaded, { cause })
+  })
 }
 
 /**

@@ -236,7 +236,7 @@ export function ErrorState({ error, onRetry, busy = false }: ErrorProps) {
     <div role="alert" className="flex flex-col gap-2">
       <p className="flex items-start gap-2 font-medium text-crit">
         <Icon name="octagon" className="mt-0.5" />
-        <span className="min-w-0 break-words">{problemText(error)}</span>
+        <span className="min-w-0 break-words first-letter:uppercase">{problemText(error)}</span>
       </p>
       {problem?.hint && <p className="prose text-text-2">{problem.hint}</p>}
       {problem && (

@@ -56,6 +56,8 @@ export const live = {
   stale: (seconds: number) => `Stale ${seconds} s`,
 }
 
+export const arriving = 'Loading the page…'
+
 export const failed = 'This page failed'
 
 export const notFound = {

@@ -6,12 +6,13 @@
 import clsx from 'clsx'
 import { useSelectedLayoutSegments } from 'next/navigation'
 import { Activity, memo, type ReactNode, startTransition, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { usePath } from '../../lib/address.tsx'
+import { useIsArriving, usePath } from '../../lib/address.tsx'
 import { hasNavigatedTo, listenForLinks } from '../../lib/navigate.ts'
 import { pageAt } from '../../lib/pages.ts'
 import { routes } from '../../lib/routes.ts'
 import { Boundary } from '../../ui/boundary.tsx'
 import { useIsHydrated } from '../../ui/first-paint.ts'
+import * as copy from './copy.ts'
 import { PageFailed } from './page-failed.tsx'
 import { CODE, preload } from './pages.ts'
 
@@ -40,6 +41,7 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   const shown = kept.includes(path) ? kept : [...kept, path]
   return (
     <div className="grid grow grid-cols-[minmax(0,1fr)]">
+      <Arriving />
       {shown.map((one) => {
         const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
         const Drawn = known && CODE[known.name].Drawn
@@ -60,6 +62,19 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
  * stays failed until a reload, perhaps from a newer control plane.
  */
 const pageFailed = (error: unknown) => <PageFailed error={error} reset={() => location.reload()} />
+
+/** Until its code is loaded the page before it stays: a click is answered at least by this word. */
+function Arriving() {
+  if (!useIsArriving()) return null
+  return (
+    <p
+      role="status"
+      className="enter pointer-events-none fixed inset-x-0 top-14 z-40 mx-auto w-fit rounded-control border border-line bg-surface px-3 py-1 text-small text-text-2 [animation-delay:300ms] [animation-fill-mode:backwards]"
+    >
+      {copy.arriving}
+    </p>
+  )
+}
 
 /** Whether a page is in the document. */
 export function isDrawn(path: string): boolean {
