@@ -59,7 +59,7 @@ const headOf = ({ rounds, seconds }: Plan): SectionHead => ({
 })
 
 const HOW = [
-  `Rows 1 to 4 call the engine in a process of its own (\`${PAGES}\`, \`${CALENDARS}\`): each search is of other nights and another segment or property than the one before, and of all times a tenth was lower. "In all" is from the request's bytes to those of the reply.`,
+  `Rows 1 to 4 call the engine in a process of its own, until its code is compiled and then as often (\`${PAGES}\`, \`${CALENDARS}\`): each search is of other nights and another segment or property than the one before, and of all times a tenth was lower. "In all" is from the request's bytes to those of the reply.`,
   'The kind filter leaves one property of seven.',
   `Row 5 is a node with one serving thread and 2,000 searches of 300 hits a second; ${CALENDARS_PER_SECOND} price calendars a second are of ${CALENDAR_DAYS} arrival days of all properties of a kind. The load generator is on the same cores.`,
 ]

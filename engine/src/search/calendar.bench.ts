@@ -94,13 +94,18 @@ const KIND = { propertyType: 'hotel' }
 const ANY = { anyRoomType: 1 }
 type Row = readonly [name: string, command: 'PRICECAL' | 'SEARCHFLEX', rounds: number, fields: () => RequestFields]
 const ROWS: readonly Row[] = [
-  ['one property, 366 days', 'PRICECAL', 400, () => ({ ...ROOM, ...window(366), propertyId: someProperty() })],
-  ['one property, 366 days, 6 rooms', 'PRICECAL', 400, () => ({ ...ANY, ...window(366), propertyId: someProperty() })],
-  ['kind: 31 days', 'PRICECAL', 60, () => ({ ...ROOM, ...KIND, ...window(31) })],
+  ['one property, 366 days', 'PRICECAL', 4_000, () => ({ ...ROOM, ...window(366), propertyId: someProperty() })],
+  [
+    'one property, 366 days, 6 rooms',
+    'PRICECAL',
+    4_000,
+    () => ({ ...ANY, ...window(366), propertyId: someProperty() }),
+  ],
+  ['kind: 31 days', 'PRICECAL', 400, () => ({ ...ROOM, ...KIND, ...window(31) })],
   ['kind: 31 days, 6 rooms', 'PRICECAL', 20, () => ({ ...ANY, ...KIND, ...window(31) })],
   ['31 days', 'PRICECAL', 20, () => ({ ...ROOM, ...window(31) })],
   ['92 days', 'PRICECAL', 10, () => ({ ...ROOM, ...window(92) })],
-  ['kind: flexible, 31 days', 'SEARCHFLEX', 60, () => ({ ...ROOM, ...KIND, ...window(31), limit: 25, count: 1 })],
+  ['kind: flexible, 31 days', 'SEARCHFLEX', 400, () => ({ ...ROOM, ...KIND, ...window(31), limit: 25, count: 1 })],
   [
     'kind: flexible, 31 days, 3 to 6 nights',
     'SEARCHFLEX',
