@@ -103,18 +103,7 @@ type TokenTableProps = {
 function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
   const now = useNow()
   const columns: Column<TokenView>[] = [
-    {
-      id: 'name',
-      header: copy.tokens.name,
-      rowHeader: true,
-      compare: (a, b) => a.name.localeCompare(b.name),
-      cell: (token) => (
-        <span className="flex flex-wrap items-center gap-2">
-          <span className="font-medium">{token.name}</span>
-          <TokenState token={token} now={now} />
-        </span>
-      ),
-    },
+    nameColumn(now),
     roleColumn(),
     {
       id: 'used',
@@ -161,6 +150,22 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
   )
 }
 
+/** A file may leave the name of a token out. */
+function nameColumn<T extends { readonly name: string } & Ended>(now: number): Column<T> {
+  return {
+    id: 'name',
+    header: copy.tokens.name,
+    rowHeader: true,
+    compare: (a, b) => a.name.localeCompare(b.name),
+    cell: (token) => (
+      <span className="flex flex-wrap items-center gap-2">
+        <span className={token.name === '' ? 'text-text-3' : 'font-medium'}>{token.name || copy.file.unnamed}</span>
+        <TokenState token={token} now={now} />
+      </span>
+    ),
+  }
+}
+
 function roleColumn<T extends Pick<TokenView, 'role' | 'topics'>>(): Column<T> {
   return {
     id: 'role',
@@ -186,26 +191,7 @@ function expiryColumn<T extends Pick<TokenView, 'expiresAt'>>(): Column<T> {
 /** They are seen here, and changed in their file. */
 function FileTokens({ path, tokens }: { readonly path: string; readonly tokens: readonly FileTokenView[] }) {
   const now = useNow()
-  const columns: Column<FileTokenView>[] = [
-    {
-      id: 'name',
-      header: copy.tokens.name,
-      rowHeader: true,
-      compare: (a, b) => a.name.localeCompare(b.name),
-      cell: (token) => (
-        <span className="flex flex-wrap items-center gap-2">
-          {token.name === '' ? (
-            <span className="text-text-3">{copy.file.unnamed}</span>
-          ) : (
-            <span className="font-medium">{token.name}</span>
-          )}
-          <TokenState token={token} now={now} />
-        </span>
-      ),
-    },
-    roleColumn(),
-    expiryColumn(),
-  ]
+  const columns: Column<FileTokenView>[] = [nameColumn(now), roleColumn(), expiryColumn()]
   return (
     <Panel title={copy.file.title}>
       <p className="pb-3 break-words text-text-2">
