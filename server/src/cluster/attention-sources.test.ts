@@ -104,6 +104,13 @@ test('a failed import needs attention until its shard has a newer one, or for a 
 })
 
 test('a control plane that is late says so of itself', () => {
-  expect(ownSeeds(900)).toEqual([])
-  expect(ownSeeds(3_000)).toMatchObject([{ area: 'control-plane', message: expect.stringContaining('3 s behind') }])
+  expect(ownSeeds(900, [])).toEqual([])
+  const said = (lateMs: number, unread: string[]) =>
+    ownSeeds(lateMs, unread).map(({ area, message }) => [area, message])
+  const short = 'This control plane is short of processor time'
+  expect(said(3_000, [])).toEqual([['control-plane', `${short}, 3 s behind`]])
+  expect(said(0, ['s1'])).toEqual([
+    ['control-plane', `${short}: shard s1 was not read lately, and may be in any state`],
+  ])
+  expect(said(3_000, ['s1', 's2'])[0]?.[1]).toContain('3 s behind: 2 shards were not read lately')
 })

@@ -155,14 +155,17 @@ export function importSeeds(
  *
  * @param lateMs the latest that one of its timers ran within the last half minute
  */
-export function ownSeeds(lateMs: number): AttentionSeed[] {
-  if (lateMs < SOURCE_LIMITS.lateMs) return []
-  const seconds = Math.round(lateMs / 1_000)
+/** @param unread shards of which this control plane read too little lately, though nodes refused nothing */
+export function ownSeeds(lateMs: number, unread: readonly string[]): AttentionSeed[] {
+  const isLate = lateMs >= SOURCE_LIMITS.lateMs
+  if (!isLate && unread.length === 0) return []
+  const late = isLate ? `, ${secondsText(Math.round(lateMs / 1_000))} behind` : ''
+  const named = unread.length === 1 ? `shard ${unread[0]} was` : `${groupDigits(unread.length)} shards were`
   return [
     {
-      ...{ id: '2:control', rule: 2, level: 'warn', area: 'control-plane', shard: null, node: null, value: seconds },
-      message: `This control plane is short of processor time, ${secondsText(seconds)} behind: nodes may seem silent that are not`,
-      ...{ href: '/dashboards', action: 'Open' },
+      ...{ id: '2:control', rule: 2, level: 'warn', area: 'control-plane', shard: null, node: null },
+      message: `This control plane is short of processor time${late}${unread.length === 0 ? '' : `: ${named} not read lately, and may be in any state`}`,
+      ...{ href: '/dashboards', action: 'Open', value: unread.length },
     },
   ]
 }

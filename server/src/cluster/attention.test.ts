@@ -74,13 +74,14 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
   [
     2,
     's1 / n2 claims to lead, a majority names n1',
-    seedsOf(
-      view([
-        healthy[0] as NodeObservation,
-        observedNode({ id: 'n2', health: 'active_leader' }),
-        healthy[2] as NodeObservation,
-      ]),
-    ),
+    seedsOf({
+      ...view(healthy),
+      nodes: view(healthy).nodes.map((node) =>
+        node.id === 'n2'
+          ? { ...node, state: 'conflicting-leader', level: 'crit', message: 'Claims to lead, a majority names n1' }
+          : node,
+      ),
+    }),
   ],
   [3, 's1 cannot lose another voter', seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)]))],
   [

@@ -14,7 +14,7 @@ import {
 import { judge, tcpOf } from '../fabric/derive.ts'
 import type { Fabric, Polled } from '../fabric/fabric.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
-import { addEvents, createEvents, eventsBetween, type LastLeader, startEvents, stopEvents } from '../history/events.ts'
+import { addEvents, changesOf, createEvents, startEvents, stopEvents } from '../history/events.ts'
 import {
   createLeadership,
   forgetLeader,
@@ -150,8 +150,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     otherAttention: [],
     attentionMemory: new Map(),
     aside: new Map(),
-    lost: new Map(),
-    settled: new Set(),
+    told: new Map(),
     moves: new Map(),
     stayValues: new Map(),
     isSummaryDue: false,
@@ -191,7 +190,7 @@ function collectorHooks(current: () => ClusterModule): CollectorHooks {
       operation: runningOperations(current().operations).find((each) => each.shard === shard)?.id ?? null,
       writePause: current().pauses.of(shard),
     }),
-    onShard: (view, before) => observeShard(current(), view, before),
+    onShard: (view) => observeShard(current(), view),
     onShardGone: (id) => forgetShard(current(), id),
     onReading: (node, reading, change) => recordReading(current(), node, reading, change),
   }
@@ -381,19 +380,18 @@ function every(module: ClusterModule, ms: number, failure: string, work: () => v
 }
 
 /** Compares a shard with its previous view: changes become events, and followers are notified. */
-function observeShard(module: ClusterModule, view: ShardView, before: ShardView | undefined): void {
+function observeShard(module: ClusterModule, view: ShardView): void {
   const { events, moves, leadership, deps } = module
   // Before its events: the state of the moment of an event includes the change.
   recordShard(module.pictures, view)
-  if (before && isSettled(module, view)) {
-    const found = eventsBetween(before, view, lastLeader(module, before, view))
-    addEvents(events, found, deps.clock.wallMs())
-    const moved = found.filter(({ kind }) => kind === 'leader').length
-    if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
-  }
+  const { told, found } = changesOf(module.told.get(view.id), view, deps.clock.monotonicMs())
+  module.told.set(view.id, told)
+  addEvents(events, found, deps.clock.wallMs())
+  const moved = found.filter(({ kind }) => kind === 'leader').length
+  if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
   const term = view.nodes.find(({ id }) => id === view.leader)?.term ?? null
   // Only a known shard can be without a leader.
-  const isKnown = view.leader !== null || (module.settled.has(view.id) && view.state !== 'unknown')
+  const isKnown = view.leader !== null || (told.isSettled && view.state !== 'unknown')
   observeLeader(leadership, { id: view.id, leader: view.leader, term }, isKnown && view.mode === 'clustered')
   module.isSummaryDue = true
   touchTopic(deps.live, `shard:${view.id}`)
@@ -402,8 +400,7 @@ function observeShard(module: ClusterModule, view: ShardView, before: ShardView 
 }
 
 function forgetShard(module: ClusterModule, id: string): void {
-  module.lost.delete(id)
-  module.settled.delete(id)
+  module.told.delete(id)
   forgetLeader(module.leadership, id)
   recordGone(module.pictures, id)
   module.isSummaryDue = true
@@ -421,22 +418,6 @@ function observeOperation(module: ClusterModule, operation: Operation): void {
     [{ shard, node, kind: 'operation', level, message: `${title}: ${message}` }],
     module.deps.clock.wallMs(),
   )
-}
-
-/** After the start, the nodes of a shard report one after the other. Until then, differences are not changes. */
-function isSettled(module: ClusterModule, { id, state }: ShardView): boolean {
-  const was = module.settled.has(id)
-  if (state !== 'unknown' && state !== 'electing') module.settled.add(id)
-  return was
-}
-
-function lastLeader(module: ClusterModule, before: ShardView, view: ShardView): LastLeader | undefined {
-  if (before.leader !== null && view.leader === null)
-    module.lost.set(view.id, { leader: before.leader, at: module.deps.clock.monotonicMs() })
-  const known = module.lost.get(view.id)
-  if (view.leader === null || !known) return undefined
-  module.lost.delete(view.id)
-  return { leader: known.leader, lostMs: module.deps.clock.monotonicMs() - known.at }
 }
 
 function usable({ components }: Fabric, kind: Polled['kind']): Polled[] {

@@ -5,7 +5,7 @@ import type { Environment, NodeCodecs, NodeView, ShardBrief, ShardView, Summary 
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Fabric } from '../fabric/fabric.ts'
-import type { Events } from '../history/events.ts'
+import type { Events, Told } from '../history/events.ts'
 import type { Leadership } from '../history/leadership.ts'
 import type { Pauses } from '../history/pauses.ts'
 import type { Pictures } from '../history/pictures.ts'
@@ -90,10 +90,8 @@ export type ClusterModule = {
   otherAttention: readonly AttentionSeed[]
   attentionMemory: AttentionMemory
   aside: Map<string, Aside>
-  /** Shards without a leader: the last leader, and since when there is none. */
-  readonly lost: Map<string, { readonly leader: string; readonly at: number }>
-  /** Shards that have been observed completely: from then on a difference is a change. */
-  readonly settled: Set<string>
+  /** What the events of each shard are derived from. */
+  readonly told: Map<string, Told>
   /** Leader changes since metrics were last recorded, by shard. */
   moves: Map<string, number>
   /** The last values of the series of stays, by shard and node. */

@@ -4,6 +4,7 @@ import type { ShardView, ViewRole } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { Figures, Reading } from '../history/reading.ts'
 import type { NodeHttp } from '../http/node-http.ts'
+import type { OwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
 import type { ShardMemory } from './derive.ts'
 import type { Discovery, DiscoveryConfig, NamedBy } from './discovery.ts'
@@ -87,6 +88,7 @@ export type Collector = {
   /** The shards in display order; undefined after one was added or removed. */
   sorted: readonly ShardState[] | undefined
   readonly timers: NodeJS.Timeout[]
+  readonly ownTime: OwnTime
   isStopped: boolean
   /** Nodes that are being polled, and those of them that did not respond recently. */
   busy: number

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { NodeHttp } from '../http/node-http.ts'
+import { createOwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
 import {
   addNode,
@@ -32,17 +33,19 @@ export function createCollector(
   log: Log,
   clock: Clock = systemClock,
 ): Collector {
+  const ownTime = createOwnTime(clock, COLLECTOR.tickMs)
   return {
     config,
     http,
     hooks,
     log,
     clock,
-    discovery: createDiscovery(config, http, clock),
+    discovery: createDiscovery(config, http, clock, ownTime),
     nodes: new Map(),
     shards: new Map(),
     sorted: undefined,
     timers: [],
+    ownTime,
     isStopped: false,
     busy: 0,
     busySilent: 0,

@@ -117,14 +117,6 @@ const NODE_ROWS: readonly (readonly [
     'Unavailable: first_reason',
   ],
   [
-    5,
-    'claims to lead',
-    [n1, observedNode({ id: 'n2', health: 'active_leader', leader: 'n2' }), n3],
-    'conflicting-leader',
-    'crit',
-    'Claims to lead, a majority names n1',
-  ],
-  [
     6,
     'a different codec list',
     [
@@ -227,8 +219,11 @@ const long = (change: Partial<ShardMemory>): ShardMemory => ({
     since: NOW - 60_000,
     leader: 'n1',
     leaderSince: NOW - 60_000,
+    term: 4,
+    knownSince: NOW - 60_000,
     leaderlessSince: null,
     disagreeSince: null,
+    claiming: new Map(),
     differing: new Map(),
   },
   ...change,
@@ -394,6 +389,45 @@ test('two leaders for a moment are an election between two polls, not a disagree
 
   expect(view.state).toBe('healthy')
   expect(memory.disagreeSince).toBe(NOW)
+})
+
+test.each([
+  ['in the same term', 4],
+  ['in an earlier term', 3],
+])('row 5: a node that goes on claiming to lead beside a majority is in conflict, %s', (_what, term) => {
+  const others = ['n1', 'n3']
+  const at = (ms: number) => [
+    ...others.map((id) => observedNode({ id, at: NOW + ms })),
+    observedNode({ id: 'n2', leader: 'n2', term, at: NOW + ms }),
+  ]
+  const first = shardOf(at(0))
+  const soon = shardOf(at(1_000), { now: NOW + 1_000, memory: first.memory })
+  const later = shardOf(at(2_000), { now: NOW + 2_000, memory: soon.memory })
+  const n2Of = ({ view }: typeof first) => view.nodes.find(({ id }) => id === 'n2')
+
+  expect([first, soon].map((shard) => n2Of(shard)?.state)).toEqual(['healthy', 'healthy'])
+  expect(n2Of(later)).toMatchObject({
+    ...{ state: 'conflicting-leader', level: 'crit', message: 'Claims to lead, a majority names n1' },
+    rule: { number: 5 },
+  })
+  expect(later.view.state).toBe('disagree')
+})
+
+test('a leader that one node names in a later term leads: the others were read before', () => {
+  const nodes = [...['n1', 'n2'].map((id) => observedNode({ id })), observedNode({ id: 'n3', leader: 'n3', term: 5 })]
+  const { view } = shardOf(nodes, { memory: long({}) })
+
+  expect(view).toMatchObject({ state: 'healthy', leader: 'n3', term: 5 })
+  expect(view.nodes.every(({ state }) => state === 'healthy')).toBe(true)
+})
+
+test('voters that were not read lately may know the leader: the shard is unknown, and not without a leader', () => {
+  const unread = (id: string) => observedNode({ id, at: NOW - 15_001 })
+  const { view, memory } = shardOf([leaderless('n1'), unread('n2'), unread('n3')], { memory: long({}) })
+
+  expect(view).toMatchObject({ state: 'unknown', level: 'unk', leader: null, rates: { queries: null } })
+  expect(memory).toMatchObject({ leader: 'n1', leaderSince: NOW - 60_000, leaderlessSince: null })
+  expect(shardOf([leaderless('n1'), leaderless('n2'), unread('n3')], { memory: long({}) }).view.state).toBe('electing')
 })
 
 test('state and leader keep their start times until they change', () => {

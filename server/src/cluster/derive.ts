@@ -17,7 +17,7 @@ import type {
   ViewRole,
 } from '@vacancy/shared/contract'
 import { secondsText, significant } from '../history/figures.ts'
-import type { NodeObservation, Observed } from './observation.ts'
+import type { NodeObservation } from './observation.ts'
 
 export const DERIVE_LIMITS = {
   missedRounds: 3,
@@ -40,9 +40,16 @@ export type ShardMemory = {
   /** Since when no majority names a leader. */
   readonly leaderlessSince: number | null
   readonly disagreeSince: number | null
+  readonly term: number | null
+  /** Since when this leader is known in this term. */
+  readonly knownSince: number
+  /** Nodes that claim to lead while a majority names another. */
+  readonly claiming: ReadonlyMap<string, Claiming>
   /** Nodes whose state differed from the leader's at the newest comparable index. */
   readonly differing: ReadonlyMap<string, Divergence>
 }
+
+type Claiming = { readonly since: number; readonly isConflict: boolean }
 
 type Divergence = { readonly leader: string; readonly index: number }
 
@@ -70,32 +77,44 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const isStandalone =
     nodes.length > 0 &&
     nodes.every((observation) => observation.isStandalone || observation.status?.value.mode === 'standalone')
-  const claims = nodes.map((observation) => ({ observation, names: namedLeader(observation) }))
   const believed = membershipOf(nodes, undefined)
   const isVoter = (observation: NodeObservation) => believed.voters.includes(observation.address.id)
   const majority = Math.floor(believed.voters.length / 2) + 1
-  const votersUp = nodes.filter((observation) => isVoter(observation) && isUp(observation)).length
+  // One that was not polled yet is not down.
+  const votersUp = nodes.filter(
+    (observation) => isVoter(observation) && (isUp(observation) || isUnpolled(observation)),
+  ).length
   // It responds but no longer votes.
   const votersEnding = nodes.filter(
     (observation) => isVoter(observation) && isUp(observation) && isEnding(observation),
   ).length
-  const leader = observedLeader(
-    claims.filter(({ observation }) => isVoter(observation) && isUp(observation)),
-    believed.voters.length,
-  )
+  const claims = nodes.filter(isUp).map((observation) => ({ observation, claim: claimOf(observation, now) }))
+  const ofVoters = claims.flatMap(({ observation, claim }) => (isVoter(observation) ? [claim] : []))
+  const { leader, term, mayBe } = observedLeader(ofVoters, majority)
+  const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
   const members = membershipOf(nodes, leader ?? undefined)
   const electionTimeoutMs =
     nodes.find((observation) => observation.limits)?.limits?.electionTimeoutMs ?? DERIVE_LIMITS.electionTimeoutMs
   const leaderObservation = nodes.find((observation) => observation.address.id === leader)
+  const isKnown = memory?.leader === leader && memory.term === (term ?? null)
+  // Until a while after, a report of another leader is one from before the election, or of a node that learns of it now.
+  const knownSince = isKnown ? memory.knownSince : now
+  const settledAt = knownSince + electionTimeoutMs
+  const claiming = claimingNodes(nodes, { leader, term, settledAt, now, electionTimeoutMs }, memory?.claiming)
   const differing = divergences(nodes, leaderObservation, memory?.differing)
   const views = nodes.map((observation) =>
-    deriveNode(observation, { now, leader, leaderObservation, members, isStandalone, differing }),
+    deriveNode(observation, { now, leader, leaderObservation, members, isStandalone, differing, claiming }),
   )
 
   const isAnswering = nodes.some(isUp)
-  const names = new Set(claims.flatMap(({ observation, names: named }) => (isUp(observation) && named ? [named] : [])))
-  const leaderlessSince = isAnswering && leader === null ? (memory?.leaderlessSince ?? now) : null
-  const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
+  const named = claims.flatMap(({ claim }) => (claim && claim.names !== '' ? [claim] : []))
+  const leaderlessSince = isAnswering && leader === null && !mayBe ? (memory?.leaderlessSince ?? now) : null
+  const disagreeSince = named.some(({ names }) => names !== named[0]?.names) ? (memory?.disagreeSince ?? now) : null
+  const doDisagree = named.some((claim) => {
+    if (disagreeSince === null || claim.names === leader) return false
+    const isBehind = claim.term !== undefined && term !== undefined && term > claim.term
+    return claim.at > (isBehind ? settledAt : disagreeSince + electionTimeoutMs)
+  })
   const spare = believed.voters.length === 0 || !isAnswering ? null : Math.max(0, votersUp - votersEnding - majority)
   const forming =
     nodes.find((observation) => isUp(observation) && observation.info?.value.bootstrap)?.info?.value.bootstrap ?? null
@@ -103,6 +122,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const verdict = judgeShard({
     // Nodes that were not polled yet do not count as down: no state is derived before all were polled once.
     isBeingRead: isFirst && nodes.some(isUnpolled),
+    mayLead: mayBe,
     isAnswering,
     isStandalone,
     isForming: forming !== null && leader === null && forming.waits_for !== 'join',
@@ -112,13 +132,11 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     majority,
     hasLeader: leader !== null,
     isLeaderlessLong: leaderlessSince !== null && now - leaderlessSince > electionTimeoutMs,
-    // Nodes are polled one after the other: an election between two polls is not a disagreement.
-    doDisagree: disagreeSince !== null && now - disagreeSince > electionTimeoutMs,
+    doDisagree,
     isUneasy: views.some(({ level }) => level === 'warn' || level === 'crit'),
     standalone: views[0],
   })
   const since = memory?.state === verdict.state ? memory.since : now
-  const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
   const live = isAnswering ? views : []
   const reporter = live.find((view) => view.id === leader) ?? live.find(({ packages }) => packages !== null)
   const reported = leaderObservation ?? nodes.find((observation) => isUp(observation) && observation.info)
@@ -132,7 +150,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     since: time(since),
     leader,
     leaderSince: leaderSince === null ? null : time(leaderSince),
-    term: reported?.info?.value.term ?? null,
+    term: (leader === null ? undefined : term) ?? reported?.info?.value.term ?? null,
     voters: believed.voters.length,
     votersUp,
     majority: believed.voters.length === 0 ? 0 : majority,
@@ -155,13 +173,21 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   }
   return {
     view,
-    memory: { state: verdict.state, since, leader, leaderSince, leaderlessSince, disagreeSince, differing },
+    memory: {
+      ...{ state: verdict.state, since, leaderlessSince, disagreeSince, differing, claiming, knownSince },
+      term: mayBe ? (memory?.term ?? null) : (term ?? null),
+      leader: mayBe ? (memory?.leader ?? null) : leader,
+      leaderSince: mayBe ? (memory?.leaderSince ?? null) : leaderSince,
+    },
   }
 }
 
 /** The rates of a shard: the sums of its nodes' rates, and the highest of their latencies. */
 function ratesOf(views: readonly NodeView[]): NodeView['rates'] {
+  // The sum of some of them would be a fall that did not happen.
+  const isPart = views.some(({ freshness, level }) => freshness === 'gone' && level !== 'crit')
   const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
+    if (isPart) return null
     const values = views.flatMap(({ rates, freshness }) => {
       const value = rates[key]
       return value === null || freshness === 'gone' ? [] : [value]
@@ -189,6 +215,7 @@ type NodeContext = {
   readonly members: Membership
   readonly isStandalone: boolean
   readonly differing: ReadonlyMap<string, Divergence>
+  readonly claiming: ReadonlyMap<string, Claiming>
 }
 
 /** The view of a node. */
@@ -224,7 +251,7 @@ function deriveNode(observation: NodeObservation, context: NodeContext): NodeVie
     answeredAt: timeOrNull(observation.answeredAt ?? observation.before?.at),
     error: observation.error ? { ...observation.error, since: time(observation.error.since) } : null,
     health: observation.health?.value ?? null,
-    namesLeader: namedLeader(observation) ?? null,
+    namesLeader: claimOf(observation, now)?.names ?? null,
     term: info?.value.term ?? document?.replica?.term ?? null,
     firstIndex: info?.value.first_index ?? document?.replica?.first_index ?? null,
     lastIndex: info?.value.last_index ?? document?.replica?.last_index ?? null,
@@ -346,7 +373,7 @@ function judgeNode(
     )
   }
   inputs['leader by majority'] = leader ?? 'none'
-  if (health === 'active_leader' && leader !== null && leader !== observation.address.id) {
+  if (facts.claiming.get(observation.address.id)?.isConflict) {
     return is(5, 'conflicting-leader', `Claims to lead, a majority names ${leader}`)
   }
   const difference =
@@ -511,23 +538,72 @@ function missingOf(observation: NodeObservation): MissingSource[] {
 // Shards
 
 /** The leader in a node's newest report; '' when it knows none. */
-function namedLeader(observation: NodeObservation): string | undefined {
-  const reported: (Observed<string> | undefined)[] = [
-    observation.info && { at: observation.info.at, value: observation.info.value.leader_id },
-    observation.nodeInfo && { at: observation.nodeInfo.at, value: observation.nodeInfo.value.leader_id },
-    observation.namesLeader,
-  ]
-  let newest: Observed<string> | undefined
-  for (const each of reported) if (each && (newest === undefined || each.at > newest.at)) newest = each
-  return newest?.value
+type Claim = { readonly names: string; readonly term: number | undefined; readonly at: number }
+
+/** @returns undefined when there is no report, or only one that is too old */
+function claimOf({ info, nodeInfo, namesLeader }: NodeObservation, now: number): Claim | undefined {
+  const isNewer = namesLeader && namesLeader.at > (nodeInfo?.at ?? 0)
+  const other = isNewer ? namesLeader : nodeInfo && { value: nodeInfo.value.leader_id, at: nodeInfo.at }
+  const claim: Claim | undefined = info
+    ? { names: info.value.leader_id, term: info.value.term, at: info.at }
+    : other && { names: other.value, term: undefined, at: other.at }
+  return claim && now - claim.at <= DERIVE_LIMITS.delayedMs ? claim : undefined
 }
 
-/** The leader named by a majority of all voters. Voters that are down name none. */
-function observedLeader(claims: readonly { readonly names: string | undefined }[], voters: number): string | null {
+/**
+ * Nodes are polled one after the other: an election between two polls is no conflict. It is one when a node still claims
+ * to lead a while after the later term, or the claim itself, was known.
+ */
+function claimingNodes(
+  nodes: readonly NodeObservation[],
+  known: {
+    readonly leader: string | null
+    readonly term: number | undefined
+    readonly settledAt: number
+    readonly now: number
+    readonly electionTimeoutMs: number
+  },
+  before: ReadonlyMap<string, Claiming> | undefined,
+): ReadonlyMap<string, Claiming> {
+  const { leader, term, settledAt, now, electionTimeoutMs } = known
+  const claiming = new Map<string, Claiming>()
+  for (const { address, health, info } of nodes) {
+    if (health?.value !== 'active_leader' || leader === null || leader === address.id) continue
+    const was = before?.get(address.id) ?? { since: now, isConflict: false }
+    // Its term is read after its health: until then the last verdict stands.
+    const isRead = info !== undefined && info.at >= health.at
+    const isBehind = isRead && term !== undefined && info.value.term < term
+    const isLong = health.at > (isBehind ? settledAt : was.since + electionTimeoutMs)
+    claiming.set(address.id, isRead ? { ...was, isConflict: isLong } : was)
+  }
+  return claiming
+}
+
+/**
+ * The leader named by a majority of all voters. Voters that are down name none. Nodes are polled one after the other: a
+ * report of an earlier term was made before a majority elected the leader that a later one names.
+ *
+ * @param claims of the voters that are up; undefined for those that were not read lately
+ * @returns `mayBe`: none is known to lead, and those that were not read could name one
+ */
+function observedLeader(
+  claims: readonly (Claim | undefined)[],
+  majority: number,
+): { readonly leader: string | null; readonly term: number | undefined; readonly mayBe: boolean } {
+  const named = claims.filter((claim) => claim !== undefined && claim.names !== '') as readonly Claim[]
+  const terms = named.flatMap(({ term }) => (term === undefined ? [] : [term]))
+  const term = terms.length === 0 ? undefined : Math.max(...terms)
+  // Nodes may know the term of an election before its leader: of two, the newer report is right.
+  const elected = named.filter((claim) => claim.term === term).toSorted((a, b) => b.at - a.at)[0]?.names
   const counts = new Map<string, number>()
-  for (const { names } of claims) if (names) counts.set(names, (counts.get(names) ?? 0) + 1)
-  for (const [name, count] of counts) if (count >= Math.floor(voters / 2) + 1) return name
-  return null
+  for (const claim of named) {
+    const isBefore = claim.term !== undefined && term !== undefined && claim.term < term
+    const name = isBefore && elected !== undefined ? elected : claim.names
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  for (const [name, count] of counts) if (count >= majority) return { leader: name, term, mayBe: false }
+  const unread = claims.filter((claim) => claim === undefined).length
+  return { leader: null, term, mayBe: unread > 0 && Math.max(0, ...counts.values()) + unread >= majority }
 }
 
 /** From the leader if it responds, else from the node with the highest commit index. */
@@ -562,6 +638,8 @@ function judgeShard(facts: {
   readonly votersEnding: number
   readonly majority: number
   readonly hasLeader: boolean
+  /** None is known, and nodes that were not read may name one. */
+  readonly mayLead: boolean
   readonly isLeaderlessLong: boolean
   readonly doDisagree: boolean
   readonly isUneasy: boolean
@@ -580,6 +658,7 @@ function judgeShard(facts: {
   if (facts.isForming) return is('forming', 'info', 'Forming: waiting for its founding voters')
   if (voters === 0) return is('unknown', 'unk', 'Unknown: no node reports the members of the shard')
   if (votersUp < majority) return is('quorum-lost', 'crit', `Quorum lost (${answer})`)
+  if (facts.mayLead) return is('unknown', 'unk', 'Unknown: too few of its voters were read lately')
   if (!facts.hasLeader) {
     return facts.isLeaderlessLong
       ? is('no-leader', 'crit', `No leader (${answer})`)

@@ -3,6 +3,7 @@ import type { FabricKind } from '@vacancy/shared/contract'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Fabric, newComponent, type Polled } from '../fabric/fabric.ts'
 import { NODE_HTTP, NodeHttpError } from '../http/node-http.ts'
+import { createOwnTime } from '../http/own-time.ts'
 import { goneNode, infoOf, NOW, observedNode } from '../testing/observed-nodes.ts'
 import { edgeAddresses, proxyUrls } from './cluster-module.ts'
 import { createDiscovery, DISCOVERY, type DiscoveryConfig, discoverNodes, type Remembered } from './discovery.ts'
@@ -38,7 +39,7 @@ function discovery(config: Partial<DiscoveryConfig> = {}) {
     ...{ registryToken: 'reg', nodeToken: 'node' },
     ...config,
   }
-  return Object.assign(createDiscovery(all, http, clock), { clock })
+  return Object.assign(createDiscovery(all, http, clock, createOwnTime(clock, 20)), { clock })
 }
 
 const topology = (nodes: readonly object[] = []) => ({

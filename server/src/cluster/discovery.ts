@@ -9,6 +9,7 @@ import { nodeInfoBody, readResolverAnswer, statusBody, topologyBody } from '@vac
 import type { z } from 'zod'
 import type { RegistryState, Topology } from '../fabric/fabric.ts'
 import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from '../http/node-http.ts'
+import type { OwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
 import { isUp } from './derive.ts'
 import type { NodeObservation } from './observation.ts'
@@ -47,6 +48,7 @@ export type Discovery = {
   readonly config: DiscoveryConfig
   readonly http: NodeHttp
   readonly clock: Clock
+  readonly ownTime: OwnTime
   registry: RegistryState
   /** Addresses from the resolver, by shard and node. */
   readonly resolved: Map<string, { readonly host: string; readonly apiPort: number; readonly tcpPort: number }>
@@ -59,11 +61,12 @@ type Place = { readonly apiUrl: string; readonly host: string; readonly port: nu
 /** For an entry of the list whose node has not identified itself yet. */
 const UNKNOWN_SHARD = 'unknown'
 
-export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock): Discovery {
+export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock, ownTime: OwnTime): Discovery {
   return {
     config,
     http,
     clock,
+    ownTime,
     registry: {
       address: config.registries[0] ?? null,
       isUp: false,
@@ -91,6 +94,7 @@ async function readRegistry(discovery: Discovery): Promise<void> {
   const { address } = registry
   if (address === null) return
   const now = clock.wallMs()
+  const wasHeldUp = discovery.ownTime.watch()
   let stale: { readonly address: string; readonly topology: Topology } | undefined
   let fault: string | undefined
   for (const base of [address, ...config.registries.filter((each) => each !== address)]) {
@@ -103,6 +107,7 @@ async function readRegistry(discovery: Discovery): Promise<void> {
       stale ??= { address: base, topology }
     } catch (error) {
       if (!(error instanceof NodeHttpError)) throw error
+      if (error.code === 'timeout' && wasHeldUp()) return
       fault ??= error.message
     }
   }

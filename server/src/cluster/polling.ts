@@ -9,6 +9,7 @@ import { emptyObservation, type Source, type SourcePath } from './observation.ts
 import { deriveView } from './shard-views.ts'
 
 export function pollDue(collector: Collector): void {
+  collector.ownTime.tick()
   const now = collector.clock.monotonicMs()
   const due = [...collector.nodes.values()].filter(
     ({ isBusy, nextAt, observation }) => !isBusy && nextAt <= now && observation.address.apiUrl !== '',
@@ -90,6 +91,9 @@ async function poll(collector: Collector, node: PolledNode, path: SourcePath): P
   const token =
     path === '/config' ? collector.config.adminToken : (collector.config.monitoringToken ?? collector.config.adminToken)
   collector.counts.requests++
+  const wasHeldUp = collector.ownTime.watch()
+  // What a node says was true after this moment. When it is read may be long after.
+  const asked = collector.clock.wallMs()
   try {
     const reply = await collector.http.request(address.apiUrl + path, { token })
     const now = collector.clock.wallMs()
@@ -97,7 +101,7 @@ async function poll(collector: Collector, node: PolledNode, path: SourcePath): P
     // An equal body has equal meaning and is not parsed again.
     const isSame =
       path !== '/metrics' && kept?.error === undefined && kept?.status === reply.status && kept.body === reply.body
-    const reported = isSame ? ageOf(node.observation, path, now) : parseReply(collector, node, path, reply, now)
+    const reported = isSame ? ageOf(node.observation, path, asked) : parseReply(collector, node, path, reply, asked)
     const source = sourceOf(reply, now)
     node.observation = {
       ...node.observation,
@@ -113,6 +117,7 @@ async function poll(collector: Collector, node: PolledNode, path: SourcePath): P
   } catch (error) {
     if (!(error instanceof NodeHttpError)) throw error
     collector.counts.failures++
+    if (error.code === 'timeout' && wasHeldUp()) return false
     recordFailure(collector, node, path, error)
     return false
   }

@@ -3,7 +3,7 @@
 import type { ShardView } from '@vacancy/shared/contract'
 import type { SeriesName } from '@vacancy/shared/series'
 import { type Figures, type Reading, reportedFigures } from '../history/reading.ts'
-import { latestOfNodes, recordSeries, STAY_NAMES, saveSeries, type Values } from '../history/series.ts'
+import { latestOfNodes, type Owner, recordSeries, STAY_NAMES, saveSeries, type Values } from '../history/series.ts'
 import type { NodeAddress } from './cluster.ts'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
 import { shardViews } from './collector.ts'
@@ -67,9 +67,17 @@ export function recordShards(module: ClusterModule): void {
   module.moves = new Map()
   const reported = (name: keyof Values) =>
     all.flatMap((values) => (typeof values[name] === 'number' ? [values[name]] : []))
-  const sum = (name: keyof Values) => sumOf(reported(name))
+  const sum = (name: keyof Values) => (isPart ? null : sumOf(reported(name)))
   const worst = (name: keyof Values) => worstOf(reported(name))
-  const ofNodes = (name: SeriesName) => latestOfNodes(module.series, name, now)
+  // A sum over those that were read would show a fall that did not happen.
+  const isExpected = ({ shard, node }: Owner) => {
+    const view = nodeView(module, shard, node)
+    return view !== undefined && view.level !== 'crit' && view.freshness !== 'never'
+  }
+  const ofNodes = (name: SeriesName) => latestOfNodes(module.series, name, now, isExpected)
+  const isPart = shards.some(({ nodes }) =>
+    nodes.some(({ freshness, level }) => freshness === 'gone' && level !== 'crit'),
+  )
   recordSeries(module.series, { shard: '', node: '' }, now, {
     ...{
       queries: sum('queries'),
@@ -80,10 +88,10 @@ export function recordShards(module: ClusterModule): void {
     },
     ...{ lag_entries: worst('lag_entries'), lag_seconds: worst('lag_seconds'), leader_moves: sum('leader_moves') },
     ...Object.fromEntries(STAY_NAMES.map((name) => [name, sum(name)])),
-    commit_p99: worstOf(ofNodes('commit_p99')),
-    fsync_p99: worstOf(ofNodes('fsync_p99')),
+    commit_p99: worstOf(ofNodes('commit_p99') ?? []),
+    fsync_p99: worstOf(ofNodes('fsync_p99') ?? []),
     ...Object.fromEntries(
-      (['memory', 'wal', 'connections', 'cpu'] as const).map((name) => [name, sumOf(ofNodes(name))]),
+      (['memory', 'wal', 'connections', 'cpu'] as const).map((name) => [name, sumOf(ofNodes(name) ?? [])]),
     ),
     ...fabricValues(module),
     ...Object.assign({}, ...module.valueSources.map((source) => source())),

@@ -1,5 +1,5 @@
 /** The summary of all shards, with attention items. */
-import type { Summary } from '@vacancy/shared/contract'
+import type { NodeView, Summary } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'
 import { fabricSeeds, ownSeeds } from './attention-sources.ts'
@@ -38,9 +38,15 @@ export function setAside(module: ClusterModule, item: string, aside: Aside | und
 export function readOtherAttention(module: ClusterModule): void {
   module.otherAttention = [
     ...fabricSeeds(fabricView(module)),
-    ...ownSeeds(module.lateness),
+    ...ownSeeds(module.lateness, unreadShards(module)),
     ...module.attentionSources.flatMap((source) => source()),
   ]
+}
+
+/** Of those that were read before. */
+function unreadShards({ collector, told }: ClusterModule): string[] {
+  const isUnread = ({ freshness, level }: NodeView) => freshness === 'gone' && level !== 'crit'
+  return shardViews(collector).flatMap(({ id, nodes }) => (told.get(id)?.isSettled && nodes.some(isUnread) ? [id] : []))
 }
 
 function refreshAttention(module: ClusterModule): void {

@@ -145,7 +145,7 @@ function servedBy(known: readonly Known[]): boolean | null {
 
 function viewOf(
   { component, judged }: Known,
-  { registry, now }: FabricInput,
+  { registry }: FabricInput,
   known: readonly Known[],
   shards: TopologyView['shards'],
 ): FabricComponent {
@@ -154,8 +154,8 @@ function viewOf(
   const isLate =
     registered !== undefined &&
     registry.isUp &&
-    now - registered.beatAt > timeoutMs * FABRIC.lateShare &&
-    registry.at !== undefined
+    registry.at !== undefined &&
+    registry.at - registered.beatAt > timeoutMs * FABRIC.lateShare
   // Values of a component that does not respond any more no longer hold.
   const current = failure === undefined ? reported : undefined
   return {

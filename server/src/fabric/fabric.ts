@@ -5,6 +5,7 @@ import type { FabricKind, FabricState, topologyBody } from '@vacancy/shared/cont
 import type { Log } from '@vacancy/shared/node'
 import type { z } from 'zod'
 import type { NodeHttp } from '../http/node-http.ts'
+import type { OwnTime } from '../http/own-time.ts'
 import type { Reported } from './replies.ts'
 
 export const FABRIC = {
@@ -94,6 +95,7 @@ export type Fabric = {
   readonly deps: FabricDeps
   readonly components: Map<string, Polled>
   readonly timers: NodeJS.Timeout[]
+  readonly ownTime: OwnTime
   busy: number
   busySilent: number
 }

@@ -6,6 +6,7 @@
 
 import type { FabricKind } from '@vacancy/shared/contract'
 import { NodeHttpError } from '../http/node-http.ts'
+import { createOwnTime } from '../http/own-time.ts'
 import {
   componentKey,
   FABRIC,
@@ -20,7 +21,8 @@ import { type Ready, ratesBetween, readCounters, readHops, readReady, readVersio
 const TICK_MS = 50
 
 export function createFabric(config: FabricConfig, deps: FabricDeps): Fabric {
-  return { config, deps, components: new Map(), timers: [], busy: 0, busySilent: 0 }
+  const ownTime = createOwnTime(deps.clock, TICK_MS)
+  return { config, deps, ownTime, components: new Map(), timers: [], busy: 0, busySilent: 0 }
 }
 
 export function startFabric(fabric: Fabric): void {
@@ -91,6 +93,7 @@ function reachable(url: string | undefined): string {
 }
 
 function pollDue(fabric: Fabric): void {
+  fabric.ownTime.tick()
   const now = fabric.deps.clock.monotonicMs()
   const due = [...fabric.components.values()].filter(
     ({ isBusy, nextAt, apiUrl }) => !isBusy && nextAt <= now && apiUrl !== '',
@@ -116,6 +119,7 @@ function pollDue(fabric: Fabric): void {
 
 async function pollRound(fabric: Fabric, component: Polled): Promise<void> {
   const { clock, onChange } = fabric.deps
+  const wasHeldUp = fabric.ownTime.watch()
   const before = { ready: component.reported?.ready?.ready, missed: component.missed, isRead: component.reported }
   try {
     await poll(fabric, component)
@@ -123,6 +127,7 @@ async function pollRound(fabric: Fabric, component: Polled): Promise<void> {
     component.missed = 0
   } catch (error) {
     if (!(error instanceof NodeHttpError)) throw error
+    if (error.code === 'timeout' && wasHeldUp()) return
     component.failure = { code: error.code, message: error.message, at: clock.wallMs() }
     component.missed++
   }

@@ -1,5 +1,6 @@
 /** Where a segment goes: the replies of registry, routers and bridges, and what is concluded from them. */
 
+import { systemClock } from '@vacancy/shared'
 import type { FabricKind, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
 import { NodeHttpError } from '../http/node-http.ts'
@@ -52,7 +53,7 @@ async function route(
     },
   }
   const config = { registries: ['http://reg'], resolver: undefined, components: [], token: 'secret' }
-  const fabric = createFabric(config, { http } as unknown as Parameters<typeof createFabric>[1])
+  const fabric = createFabric(config, { http, clock: systemClock } as unknown as Parameters<typeof createFabric>[1])
   for (const each of components) fabric.components.set(each.key, each)
   const view = await routeOfSegment(fabric, 'A B', shards)
   return { ...view, requests }

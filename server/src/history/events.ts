@@ -19,21 +19,64 @@ const EVENTS = {
 
 type Found = Omit<ClusterEvent, 'id' | 'at'>
 
-/** The last leader before a time without one, and the length of that time. */
-export type LastLeader = { readonly leader: string; readonly lostMs: number }
+/** What is known of a shard, which its next view is compared with. */
+export type Told = {
+  /** The last one that was read. */
+  readonly view: ShardView
+  /** Its last leader, and the term of that. */
+  readonly leader: string | null
+  readonly term: number | null
+  /** Since when it is seen without a leader, in monotonic milliseconds. */
+  readonly lostAt: number | undefined
+  /** After the start, the nodes of a shard report one after the other. Until then, differences are not changes. */
+  readonly isSettled: boolean
+}
 
-/** Pure. The first view of a shard is not a change. */
-export function eventsBetween(before: ShardView, after: ShardView, last?: LastLeader): Found[] {
+/** Shorter times without a leader are not measured by polling each second. */
+const GAP_LEAST_MS = 1_000
+
+/**
+ * Pure. The first view of a shard is not a change, and neither is one of which too little was read: what happened
+ * meanwhile is found in the next.
+ */
+export function changesOf(
+  told: Told | undefined,
+  view: ShardView,
+  now: number,
+): { readonly told: Told; readonly found: readonly Found[] } {
+  const isUnread = view.state === 'unknown' && view.level === 'unk'
+  if (told && isUnread) return { told: { ...told, lostAt: undefined }, found: [] }
+  const isLost = view.leader === null
+  const next: Told = {
+    view,
+    leader: isLost ? (told?.leader ?? null) : view.leader,
+    term: isLost ? (told?.term ?? null) : view.term,
+    lostAt: isLost ? (told?.lostAt ?? (told?.view.leader ? now : undefined)) : undefined,
+    isSettled: told?.isSettled === true || (view.state !== 'unknown' && view.state !== 'electing'),
+  }
+  const lostMs = told?.lostAt === undefined ? 0 : now - told.lostAt
+  return { told: next, found: told?.isSettled ? eventsBetween(told.view, view, { ...told, lostMs }) : [] }
+}
+
+/** Pure. @param last the leader before, and how long it was gone */
+export function eventsBetween(
+  before: ShardView,
+  after: ShardView,
+  { leader, term, lostMs }: Pick<Told, 'leader' | 'term'> & { readonly lostMs: number } = { ...before, lostMs: 0 },
+): Found[] {
   const { id: shard } = after
   const found: Found[] = []
-  const from = before.leader ?? last?.leader
+  // Led again in the same term, it was not elected again: only its reports were missing. A node may know the term of an
+  // election before its leader, so that a later term alone says nothing.
+  const isLater = term === null || after.term === null || after.term > term
+  const isElected = after.leader !== leader || (before.leader === null && isLater)
   // The first observed leader is not a change.
-  if (before.leader !== after.leader && after.leader !== null && from !== undefined) {
-    const gap = last && last.lostMs > 0 ? `, writes paused about ${secondsText(last.lostMs / 1000)}` : ''
+  if (after.leader !== null && leader !== null && isElected) {
+    const gap = lostMs >= GAP_LEAST_MS ? `, writes paused about ${secondsText(lostMs / 1000)}` : ''
     const message =
-      from === after.leader
-        ? `${from} leads ${shard} again${gap}`
-        : `leadership of ${shard} moved ${from} → ${after.leader}${gap}`
+      leader === after.leader
+        ? `${leader} leads ${shard} again${gap}`
+        : `leadership of ${shard} moved ${leader} → ${after.leader}${gap}`
     found.push({ shard, node: after.leader, kind: 'leader', level: 'info', message })
   }
   if (before.state !== after.state) {

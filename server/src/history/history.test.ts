@@ -270,7 +270,7 @@ test('a leader change after a gap is reported with the length of the gap', () =>
   const leaderless = shard(['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: '', health: 'active_follower' })))
   const again = shard(['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: 'n2' })))
 
-  expect(eventsBetween(leaderless, again, { leader: 'n1', lostMs: 1_900 })[0]?.message).toBe(
+  expect(eventsBetween(leaderless, again, { leader: 'n1', term: 4, lostMs: 1_900 })[0]?.message).toBe(
     'leadership of s1 moved n1 → n2, writes paused about 1.9 s',
   )
 })

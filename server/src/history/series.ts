@@ -48,7 +48,7 @@ const SHARD_NAMES: readonly SeriesName[] = [
 const NODE_NAMES = NAMES.filter((name) => SERIES[name].of === 'node' || SERIES[name].of === 'both')
 
 /** The owner of a series: a node, a shard (node ''), or the cluster (both ''). */
-type Owner = { readonly shard: string; readonly node: string }
+export type Owner = { readonly shard: string; readonly node: string }
 
 type Rings = {
   readonly owner: Owner
@@ -142,13 +142,26 @@ function namesOf({ shard, node }: Owner): readonly SeriesName[] {
   return shard === '' ? NAMES : SHARD_NAMES
 }
 
-/** The values of all nodes that were recorded in the last slots. */
-export function latestOfNodes(store: SeriesStore, name: SeriesName, now: number): number[] {
+/**
+ * The values of all nodes that were recorded in the last slots.
+ *
+ * @returns undefined when one of the nodes that are expected was recorded before, and not since
+ */
+export function latestOfNodes(
+  store: SeriesStore,
+  name: SeriesName,
+  now: number,
+  isExpected: (owner: Owner) => boolean,
+): number[] | undefined {
   const oldest = Math.floor(now / FINE.ms) - LATEST_SLOTS
   const values: number[] = []
   for (const { owner, names, fine, fineSlot } of store.rings.values()) {
     const at = names.indexOf(name)
-    if (owner.node === '' || at < 0 || fineSlot < oldest) continue
+    if (owner.node === '' || at < 0) continue
+    if (fineSlot < oldest) {
+      if (isExpected(owner)) return undefined
+      continue
+    }
     const cell = fine[at * FINE.slots + (fineSlot % FINE.slots)] as number
     if (cell !== GAP) values.push(figureOf(cell))
   }

@@ -82,7 +82,11 @@ export function requestHttp(
   const timer =
     timeoutMs === undefined
       ? undefined
-      : setTimeout(() => fail('timeout', new Error(reasonOf(`no response within ${timeoutMs} ms`))), timeoutMs)
+      : // A process that had no processor time reads what has arrived before it decides.
+        setTimeout(
+          () => setImmediate(() => fail('timeout', new Error(reasonOf(`no response within ${timeoutMs} ms`)))),
+          timeoutMs,
+        )
   request.on('socket', (socket) => {
     isConnected = !socket.connecting
     if (isConnected) return
