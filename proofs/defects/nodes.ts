@@ -39,6 +39,10 @@ export const NODE_DEFECTS: readonly Defect[] = [
     },
   ),
   ...inEngine(
+    { tests: 'engine/src/cluster/reads.test.ts' },
+    { 'indexes/read-before-genesis': 'cluster/reads.ts: isUnknown && !reads.hasBegun() → false' },
+  ),
+  ...inEngine(
     { tests: 'engine/src/cluster/replica.test.ts' },
     { 'disk/hung-sync-uncounted': 'cluster/replica.ts:  ? replica.unansweredMs + sinceMs →  ? 0' },
   ),

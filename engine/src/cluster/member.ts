@@ -100,6 +100,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       applied: () => raft.applied,
       commit: () => raft.commit,
       indexBase: () => replica.machine.indexBase(),
+      hasBegun: () => member.genesis().some((byte) => byte !== 0),
       answer: (sink, token, code, index) => answerRead(replica, sink, token, code, index),
       heartbeatMs,
       // 48 random bits: a reply to a request of an earlier process never matches one of this process.

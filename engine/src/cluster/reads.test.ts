@@ -27,6 +27,7 @@ function start(options: { refuses?: DropReason } = {}) {
     applied: 10,
     commit: 10,
     base: 0,
+    hasBegun: true,
     answers: new Map<number, { code: number; index: number; sink: number }>(),
   }
   const reads = createReads({
@@ -39,6 +40,7 @@ function start(options: { refuses?: DropReason } = {}) {
     applied: () => core.applied,
     commit: () => core.commit,
     indexBase: () => core.base,
+    hasBegun: () => core.hasBegun,
     answer: (sink, token, code, index) => {
       expect(core.answers.has(token)).toBe(false)
       core.answers.set(token, { code, index, sink })
@@ -264,6 +266,21 @@ describe('reads with a least index', () => {
     expect(codes).toEqual([0, REFUSED.unknownIndex, 0])
   })
 
+  test('of the former life wait until the life of a restored shard has begun', () => {
+    const node = start()
+    const { core, reads } = node
+    core.hasBegun = false
+    requestReads(reads, 0, Float64Array.of(...atIndex(1, 500), ...atIndex(2, 2_000)))
+    onReadState(reads, FIRST, 10)
+    applyTo(node, 11)
+    expect(core.answers.size).toBe(0)
+
+    core.hasBegun = true
+    core.base = 1_000
+    applyTo(node, 12)
+    expect([1, 2].map((token) => core.answers.get(token)?.code)).toEqual([0, REFUSED.unknownIndex])
+  })
+
   test('are redirected to the leader after 200 ms', () => {
     const { clock, core, reads } = start()
     requestReads(reads, 0, atIndex(1, 11))
@@ -345,6 +362,7 @@ function run(script: readonly Step[]): string[] {
     applied: () => applied,
     commit: () => applied,
     indexBase: () => 0,
+    hasBegun: () => true,
     answer: (_sink, of, code) => {
       const least = promised.get(of)
       if (least === undefined) faults.push(`read ${of} is answered twice`)

@@ -13,7 +13,8 @@
  *
  * A read with a least index waits for that index only. If this node does not know the index to be committed, a round
  * shows whether the shard has it: whoever knows an index was told so before, and a confirmed index is not below it. An
- * index that no entry has is of another life of the data.
+ * index that no entry has is of another life of the data. Until that life has begun here, the indexes of the former one
+ * are not below it yet: the read waits for the entry that begins it.
  *
  * The driver owns the core: after every call that may start a round it takes the ready work (`pump`).
  */
@@ -50,6 +51,8 @@ export type ReadsParts = {
   readonly commit: () => number
   /** What is added to an index of the log for clients. */
   readonly indexBase: () => number
+  /** Whether the entry that begins the life of the shard is applied here. */
+  readonly hasBegun: () => boolean
   /** Code 0: may be served at `index`, as clients see it; else one of REFUSED. */
   readonly answer: (sink: number, token: number, code: number, index: number) => void
   readonly heartbeatMs: number
@@ -247,7 +250,12 @@ function servedIndex(reads: Reads): number {
 
 function release(reads: Reads, read: WaitingRead): void {
   const served = servedIndex(reads)
-  settle(reads, read, read.minIndex > served ? REFUSED.unknownIndex : 0, served)
+  const isUnknown = read.minIndex > served
+  if (isUnknown && !reads.hasBegun()) {
+    read.index = reads.applied() + 1
+    return putInOrder(reads, read)
+  }
+  settle(reads, read, isUnknown ? REFUSED.unknownIndex : 0, served)
 }
 
 function takeOut({ ordered }: Reads, out: ReadonlySet<WaitingRead>): void {
