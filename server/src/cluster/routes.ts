@@ -41,8 +41,8 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
       })
     },
     'DELETE /api/v1/shards/{shard}/nodes/{node}': (request) => deleteNode(module, request),
-    async 'GET /api/v1/shards/{shard}/events'({ params, query }) {
-      return { events: await eventsOf(module.events, { shard: params.shard, ...query }) }
+    async 'GET /api/v1/shards/{shard}/events'({ params, query: { kinds, ...query } }) {
+      return { events: await eventsOf(module.events, { shard: params.shard, kinds: kinds?.split(','), ...query }) }
     },
     async 'GET /api/v1/shards/{shard}/leadership'({ params, query }) {
       const end = readTime(query.to, deps.clock.wallMs(), 'to')

@@ -203,6 +203,14 @@ export const EVENT_KINDS = [
   'operation',
 ] as const
 
+/** Some of them, separated by commas. */
+export const eventKinds = z
+  .string()
+  .max(128)
+  .refine((text) => text.split(',').every((kind) => (EVENT_KINDS as readonly string[]).includes(kind)), {
+    error: `Use kinds of ${EVENT_KINDS.join(', ')}, separated by commas.`,
+  })
+
 export const clusterEvent = z.object({
   id: z.string(),
   at: time,
@@ -583,6 +591,7 @@ export const CLUSTER_ROUTES = {
     params: shardParams,
     query: z.object({
       node: z.string().max(128).optional(),
+      kinds: eventKinds.optional(),
       limit: z.coerce.number().int().min(1).max(500).default(100),
     }),
     response: z.object({ events: z.array(clusterEvent) }),

@@ -1,7 +1,7 @@
 /** The past of the cluster: states at a moment, events between two, and what changed (docs/design/control-plane.md#the-past). */
 
 import { z } from 'zod'
-import { clusterEvent, EVENT_KINDS, nodeDocument, operation, shardView, summary } from './cluster-view.ts'
+import { clusterEvent, eventKinds, nodeDocument, operation, shardView, summary } from './cluster-view.ts'
 import { type ControlRoute, count, time } from './control.ts'
 
 const PAST_LIMITS = { hours: 72, stepsMax: 480, eventsMax: 500 } as const
@@ -10,13 +10,6 @@ const id = z.string().max(128)
 /** `now`, `now-1h`, or a time. */
 const moment = z.string().max(64)
 const range = z.object({ from: moment.default('now-24h'), to: moment.default('now'), shard: id.optional() })
-
-const kinds = z
-  .string()
-  .max(128)
-  .refine((text) => text.split(',').every((kind) => (EVENT_KINDS as readonly string[]).includes(kind)), {
-    error: `Use kinds of ${EVENT_KINDS.join(', ')}, separated by commas.`,
-  })
 
 const timeline = z.object({
   from: time,
@@ -49,7 +42,7 @@ export const PAST_ROUTES = {
     summary: 'Events between two moments, of all shards or one, newest or oldest first.',
     query: range.extend({
       node: id.optional(),
-      kinds: kinds.optional(),
+      kinds: eventKinds.optional(),
       order: z.enum(['newest', 'oldest']).default('newest'),
       limit: z.coerce.number().int().min(1).max(PAST_LIMITS.eventsMax).default(100),
     }),

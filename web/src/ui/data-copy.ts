@@ -40,7 +40,20 @@ export const heat = {
 
 export const id = { copy: (label: string) => `Copy ${label} ID` }
 
-export const event = { open: 'Open this moment' }
+export const event = {
+  open: 'Open this moment',
+  all: (events: number) => `${events} events`,
+  kinds: {
+    leader: 'Leader changes',
+    restart: 'Restarts',
+    operation: 'Operations',
+    codecs: 'Codec lists',
+    membership: 'Members',
+    state: 'States',
+    role: 'Elections',
+    snapshot: 'Snapshots',
+  },
+}
 
 export const nextSteps = 'Next steps'
 

@@ -51,14 +51,6 @@ const KINDS: Record<ClusterEvent['kind'], string> = {
 
 export const marks = {
   short: (kind: ClusterEvent['kind'], of: string) => `${KINDS[kind]} ${of}`,
-  kinds: {
-    leader: 'Leader changes',
-    restart: 'Restarts',
-    operation: 'Operations',
-    codecs: 'Codec lists',
-    membership: 'Members',
-    state: 'States',
-  },
 }
 
 export const dashboards = {

@@ -9,6 +9,7 @@ import { serverNow } from '../../lib/server-time.ts'
 import { useMe } from '../../lib/session.ts'
 import { addRecent, parseRange, rangeText } from '../../lib/time-range.ts'
 import { Chip } from '../../ui/badge.tsx'
+import { event as eventCopy } from '../../ui/data-copy.ts'
 import { EventList } from '../../ui/event-list.tsx'
 import { Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
@@ -138,7 +139,7 @@ export function MarkControls({ events, kinds, onToggle }: MarksProps) {
           const count = events.filter((event) => event.kind === kind).length
           return (
             <Chip key={kind} pressed={kinds.includes(kind)} onClick={() => onToggle(kind)}>
-              {copy.marks.kinds[kind]} {count}
+              {eventCopy.kinds[kind]} {count}
             </Chip>
           )
         })}

@@ -60,7 +60,7 @@ export function OverviewPage() {
             isEmpty={(data) => data.events.length === 0}
             empty={{ text: copy.overview.noEvents }}
           >
-            {(data) => <EventList label={copy.overview.events} events={data.events.slice(0, EVENTS_MAX)} isLinked />}
+            {(data) => <EventList label={copy.overview.events} events={data.events} most={EVENTS_MAX} isLinked />}
           </Panel>
         </div>
       </div>

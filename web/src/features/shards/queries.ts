@@ -1,6 +1,7 @@
 /** Queries of the shard pages beside the live topics. */
 
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { EVENT_KINDS } from '@vacancy/shared/contract'
 import { useMoment } from '../../lib/address.tsx'
 import { call } from '../../lib/api.ts'
 import { useRoute } from '../../lib/use-route.ts'
@@ -10,12 +11,18 @@ const EVENTS_KEPT_MS = 72 * 3_600_000
 const CONFIG_AGAIN_MS = 30_000
 const LEADERSHIP_AGAIN_MS = 5_000
 
+/** All kinds but snapshots, which are saved by the clock and would hide the others. */
+export const EVENTFUL = EVENT_KINDS.filter((kind) => kind !== 'snapshot')
+
 /** Newest first; in a past view those up to its moment. */
-export function useShardEvents(shard: string, { node, limit = 100 }: { node?: string; limit?: number } = {}) {
+export function useShardEvents(
+  shard: string,
+  { node, kinds = EVENTFUL, limit = 100 }: { node?: string; kinds?: readonly string[]; limit?: number } = {},
+) {
   const moment = useMoment()
-  const of = { limit, ...(node === undefined ? {} : { node }) }
+  const of = { limit, kinds: kinds.join(','), ...(node === undefined ? {} : { node }) }
   return useQuery({
-    queryKey: ['GET /api/v1/shards/{shard}/events', shard, node ?? '', limit, moment ?? ''],
+    queryKey: ['GET /api/v1/shards/{shard}/events', shard, node ?? '', of.kinds, limit, moment ?? ''],
     queryFn: async ({ signal }) => {
       if (moment === undefined) {
         return await call('GET /api/v1/shards/{shard}/events', { params: { shard }, query: of, signal })

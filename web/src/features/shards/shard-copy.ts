@@ -206,6 +206,8 @@ export const events = {
   empty: 'No events since the control plane started.',
   of: (name: string) => `Events of ${name}`,
   filter: 'Filter events by node',
+  kinds: 'Filter events by kind',
+  allKinds: 'All but snapshots',
   allNodes: 'All nodes',
   copyMarkdown: 'Copy as Markdown',
   markdownEmpty: (shard: string) => `No events for ${shard}.`,
