@@ -31,7 +31,10 @@ import { storeDigest, uploadPath } from './uploads.ts'
 const CODECS_MS = 60_000
 const CODECS_AGAIN_MS = 1_000
 
-/** Start and end of each phase in percent of the total. */
+/** Before, an end that is foretold by the pace so far is a guess. */
+const ETA_FROM_PERCENT = 5
+
+/** Start and end of each phase in percent of the total time, as measured with files of a gigabyte. */
 const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> = {
   settings: [0, 10],
   properties: [10, 15],
@@ -94,7 +97,8 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
     result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
   }
   showProgress(imports, item, { phase: 'verify', done: 1, total: 1 })
-  const built = `Built in ${seconds.toFixed(1)} s: ${groupDigits(done.packages)} packages of ${groupDigits(done.properties)} properties.`
+  const tookMs = imports.clock.wallMs() - (item.row.started_at ?? imports.clock.wallMs())
+  const built = `Built in ${(tookMs / 1_000).toFixed(1)} s: ${groupDigits(done.packages)} packages of ${groupDigits(done.properties)} properties.`
   const differ = 'Counters differ, so it cannot be installed.'
   const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
   return { state: 'built', message: counters.agree ? built : `${built} ${differ}`, hint }
@@ -264,11 +268,10 @@ function showProgress(
   event: { phase: BuildPhase | 'errors'; done: number; total: number } & Partial<{
     packages: number
     recordsPerSecond: number
-    etaSeconds: number | undefined
   }>,
   memoryBytes: number | null = null,
 ): void {
-  const { phase, done, total, packages = 0, recordsPerSecond = 0, etaSeconds = null } = event
+  const { phase, done, total, packages = 0, recordsPerSecond = 0 } = event
   const before = item.progress?.percent ?? 0
   const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
   const share = total === 0 ? 1 : Math.min(1, done / total)
@@ -287,7 +290,8 @@ function showProgress(
     percent: Math.round(percent * 10) / 10,
     records: Math.max(packages, item.progress?.records ?? 0),
     recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
-    etaSeconds,
+    etaSeconds:
+      percent < ETA_FROM_PERCENT || phase === 'errors' ? null : Math.round((seconds * (100 - percent)) / percent),
     seconds,
     memoryBytes,
     phases: phasesAt(item.progress?.phases ?? [], phase, seconds),

@@ -140,6 +140,7 @@ const importView = z.object({
       percent: z.number(),
       records: count,
       recordsPerSecond: count,
+      /** Until the end of the whole import, by the pace so far; null before that can be told. */
       etaSeconds: z.number().nullable(),
       seconds: z.number(),
       /** Resident memory of the builder; null where it cannot be read. */

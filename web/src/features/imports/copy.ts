@@ -170,7 +170,7 @@ export const page = {
   phase: (number: number, of: number, phase: string) => `Phase ${number} of ${of}: ${phase}`,
   progress: (share: string, records: string) => `${share} · ${records} records`,
   rate: 'Records per second',
-  eta: 'Phase ends in',
+  eta: 'Ends in',
   runningFor: 'Running for',
   memory: 'Builder memory',
   phases: 'Phases',

@@ -192,7 +192,7 @@ function Building({ view }: { view: ImportView }) {
           valueText={copy.page.progress(percent(share / 100), count(records))}
         />
         <dl className="flex flex-wrap gap-x-8 gap-y-2 tabular-nums">
-          <Fact name={copy.page.rate}>{shortCount(recordsPerSecond)}</Fact>
+          <Fact name={copy.page.rate}>{recordsPerSecond === 0 ? NONE : shortCount(recordsPerSecond)}</Fact>
           <Fact name={copy.page.eta}>{etaSeconds === null ? NONE : duration(etaSeconds * 1000)}</Fact>
           <Fact name={copy.page.runningFor}>{duration(seconds * 1000)}</Fact>
           <Fact name={copy.page.memory}>{bytes(memoryBytes)}</Fact>
