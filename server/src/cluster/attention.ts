@@ -324,6 +324,7 @@ export function summarise(facts: {
   return {
     // Coarse, so that an otherwise unchanged summary is not sent.
     at: time(Math.floor(facts.at / COARSE_MS) * COARSE_MS),
+    oldestReadAt: oldestRead(nodes),
     environment: facts.environment,
     counts: {
       shards: shards.length,
@@ -351,6 +352,15 @@ export function summarise(facts: {
     events: facts.events,
     missing: [...facts.missing],
   }
+}
+
+/** Of the nodes that are not known to be away; null while all are live. */
+function oldestRead(nodes: readonly NodeView[]): string | null {
+  const late = nodes.filter(
+    ({ freshness, level }) => level !== 'crit' && (freshness === 'delayed' || freshness === 'gone'),
+  )
+  const times = late.flatMap(({ answeredAt }) => (answeredAt === null ? [] : [answeredAt]))
+  return times.length === 0 ? null : times.reduce((a, b) => (a < b ? a : b))
 }
 
 const COARSE_MS = 5_000

@@ -443,6 +443,8 @@ export type Operation = z.infer<typeof operation>
 
 export const summary = z.object({
   at: time,
+  /** The oldest answer of a node that is not known to be away, if it is late; null while all are fresh. */
+  oldestReadAt: time.nullable(),
   environment: environmentBody,
   counts: z.object({
     shards: count,

@@ -23,7 +23,7 @@ export default function LivePanel({ status, title, onClose }: LivePanelProps) {
         <dt className="text-text-2">{copy.livePanel.controlPlane}</dt>
         <dd>{seenAt > 0 ? <Age at={new Date(seenAt).toISOString()} /> : copy.livePanel.noMessage}</dd>
         <dt className="text-text-2">{copy.livePanel.cluster}</dt>
-        <dd>{summary ? <Age at={summary.at} /> : copy.livePanel.notLoaded}</dd>
+        <dd>{summary ? <Age at={summary.oldestReadAt ?? summary.at} /> : copy.livePanel.notLoaded}</dd>
         {summary && (
           <>
             <dt className="text-text-2">{copy.livePanel.responding}</dt>

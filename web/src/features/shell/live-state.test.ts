@@ -16,6 +16,13 @@ test.each([
   [NOW + 300, 'live', 'Live 0.0 s'],
 ])('last seen at %d it is %s', (seenAt, state, text) => expect(chipOf(live, seenAt, NOW)).toEqual({ state, text }))
 
+test('the age is that of the oldest data, however fresh the connection is', () => {
+  const at = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString()
+
+  expect(chipOf(live, NOW, NOW, at(12))).toEqual({ state: 'delayed', text: 'Delayed 12 s' })
+  expect(chipOf(live, NOW - 20_000, NOW, at(12)).text).toBe('Stale 20 s')
+})
+
 test('a lost connection shows the time of the next retry', () => {
   const cut: LiveStatus = { ...live, link: { state: 'offline', retryAt: NOW + 2_400, since: NOW - 9_000 } }
 

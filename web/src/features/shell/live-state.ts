@@ -13,6 +13,8 @@ export function chipOf(
   { link, paused, waiting }: LiveStatus,
   seenAt: number,
   now: number,
+  /** When the control plane read the oldest of what pages show, if that is late. */
+  oldestReadAt: string | null = null,
 ): { readonly state: LiveState; readonly text: string } {
   if (link.state === 'offline') {
     const left = Math.max(0, link.retryAt - now)
@@ -24,7 +26,8 @@ export function chipOf(
   if (link.state === 'ended') return { state: 'offline', text: copy.live.signedOut }
   if (paused) return { state: 'paused', text: copy.live.paused(waiting) }
   if (link.state === 'connecting') return { state: 'delayed', text: copy.live.connecting }
-  const age = Math.max(0, now - seenAt)
+  const readAt = oldestReadAt === null ? seenAt : Math.min(seenAt, Date.parse(oldestReadAt))
+  const age = Math.max(0, now - readAt)
   if (link.state === 'polling') return { state: 'polling', text: copy.live.polling(duration(age)) }
   if (age <= LIVE_MS) return { state: 'live', text: copy.live.live((age / 1_000).toFixed(1)) }
   if (age <= DELAYED_MS) return { state: 'delayed', text: copy.live.delayed(Math.round(age / 1_000)) }

@@ -229,6 +229,8 @@ const STYLES: Record<LiveState, { readonly icon: IconName; readonly colour: stri
   past: { icon: 'clock', colour: 'text-info' },
 }
 
+const oldestReadOf = ({ oldestReadAt }: Summary) => oldestReadAt
+
 const PAST = { state: 'past', text: copy.live.past } as const
 
 /** The freshness of the page; it opens details about sources. */
@@ -236,7 +238,8 @@ function LiveChip() {
   const status = useLiveStatus()
   const now = useWallNow()
   const moment = useMoment()
-  const { state, text } = moment === undefined ? chipOf(status, lastSeenAt(), now) : PAST
+  const oldest = useLive('summary', oldestReadOf).data ?? null
+  const { state, text } = moment === undefined ? chipOf(status, lastSeenAt(), now, oldest) : PAST
   const style = STYLES[state]
   useKey('p', () => (status.paused ? resumeLive() : pauseLive()), copy.keys.pause)
   return (
