@@ -28,6 +28,11 @@ export function shortCount(value: Maybe): string {
   return count(Math.round(value))
 }
 
+/** `zone eu-1`, and `zone-1` for a name that says so itself. */
+export function zoneText(zone: string): string {
+  return /^zone\b/i.test(zone) ? zone : `zone ${zone}`
+}
+
 /** One noun with its number: `1 shard`, `12,400 shards`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`

@@ -50,7 +50,8 @@ const KINDS: Record<ClusterEvent['kind'], string> = {
 }
 
 export const marks = {
-  short: (kind: ClusterEvent['kind'], of: string) => `${KINDS[kind]} ${of}`,
+  short: ({ kind, node, shard }: Pick<ClusterEvent, 'kind' | 'node' | 'shard'>) =>
+    kind === 'leader' && node !== null ? `${shard} → ${node}` : `${KINDS[kind]} ${node ?? shard}`,
 }
 
 export const dashboards = {

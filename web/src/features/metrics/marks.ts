@@ -34,6 +34,6 @@ export function toggledKinds(kinds: readonly MarkKind[], kind: MarkKind): string
 export function marksOf(events: readonly ClusterEvent[], kinds: readonly MarkKind[]): ChartMark[] {
   return events
     .filter(({ kind }) => kinds.includes(kind))
-    .map(({ at, message, kind, node, shard }) => ({ at, label: message, short: copy.marks.short(kind, node ?? shard) }))
+    .map((event) => ({ at: event.at, label: event.message, short: copy.marks.short(event) }))
     .toSorted((a, b) => (a.at < b.at ? -1 : 1))
 }

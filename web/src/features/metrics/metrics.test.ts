@@ -52,7 +52,7 @@ test('marks are the events of the chosen kinds, oldest first', () => {
 
   expect(marksOf(events, ['leader', 'operation'])).toEqual([
     { at: '18:00', label: 'operation happened', short: 'operation s1' },
-    { at: '18:02', label: 'leader happened', short: 'leader n2' },
+    { at: '18:02', label: 'leader happened', short: 's1 → n2' },
   ])
 })
 

@@ -1,5 +1,7 @@
 /** Texts that several pages of shards share. The list and the pages of one shard have their own. */
 
+import { zoneText } from '../../lib/format.ts'
+
 export const common = {
   shards: 'Shards',
   cancel: 'Cancel',
@@ -7,7 +9,7 @@ export const common = {
   none: 'none',
   for: 'for',
   timeUnknown: 'time unknown',
-  zone: (zone: string) => `zone ${zone}`,
+  zone: zoneText,
   notReportedBy: (node: string) => `${node} does not report this`,
   lastKnown: ', last known value',
 }

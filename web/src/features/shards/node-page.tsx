@@ -32,6 +32,7 @@ import { NotFound } from './not-found.tsx'
 import { useShardEvents } from './queries.ts'
 import { Reported } from './reported.tsx'
 import { ResolverAnswer } from './resolver-answer.tsx'
+import { ConfigValue } from './shard-config.tsx'
 import * as copy from './shard-copy.ts'
 
 const MetricCharts = dynamic(() => import('../metrics/metric-charts.tsx').then((module) => module.MetricCharts), {
@@ -368,7 +369,7 @@ function Config({ body }: { readonly body: NodeBody }) {
             {
               id: 'value',
               header: copy.config.value,
-              cell: (row) => <code className="break-all font-mono">{row.value}</code>,
+              cell: (row) => <ConfigValue name={row.key} value={row.value} />,
             },
             {
               id: 'origin',

@@ -7,6 +7,7 @@ import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
+import { configText } from './config-text.ts'
 import { useShardConfig } from './queries.ts'
 import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
@@ -21,6 +22,9 @@ export function ShardConfigPage({ id }: { readonly id: string }) {
 
 type ConfigBody = RouteAnswer<'GET /api/v1/shards/{shard}/config'>
 type Key = ConfigBody['keys'][number]
+
+/** Each node has its own. */
+const OWN_KEYS = new Set(['data_dir', 'tcp_port', 'api_port', 'quic_port'])
 
 function Config({ id }: { readonly id: string }) {
   const config = useShardConfig(id)
@@ -42,8 +46,9 @@ function Config({ id }: { readonly id: string }) {
 
 function ConfigTable({ body }: { readonly body: ConfigBody }) {
   const moment = useMoment()
-  const different = body.keys.filter((key) => !key.equal)
-  const equal = body.keys.filter((key) => key.equal)
+  const isDifferent = ({ key, equal }: Key) => !equal && !OWN_KEYS.has(key)
+  const different = body.keys.filter(isDifferent)
+  const equal = body.keys.filter((key) => !isDifferent(key))
   return (
     <>
       {moment !== undefined && <Banner level="info" title={copy.config.ofNow} className="mx-4 mb-3" />}
@@ -64,44 +69,61 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
           ? copy.config.allEqual(equal.length)
           : copy.config.differ(different.length, body.keys.length)}
       </p>
-      <Table
-        label={copy.config.title}
-        rows={[...different, ...equal]}
-        rowKey={(key) => key.key}
-        rowProps={(key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })}
-        columns={[
-          {
-            id: 'key',
-            header: copy.config.key,
-            rowHeader: true,
-            cell: (key) => (
-              <span className="inline-flex flex-wrap items-center gap-2">
-                <code className="break-all font-mono">{key.key}</code>
-                {!key.equal && (
-                  <Badge level="warn" icon="not-equal">
-                    {copy.config.differs}
-                  </Badge>
-                )}
-              </span>
-            ),
-          },
-          ...body.nodes.map((node, at) => ({
-            id: `node-${node}`,
-            header: node,
-            cell: (key: Key) => <Value key={node} value={key.values[at]} />,
-          })),
-        ]}
-      />
+      {different.length > 0 && <Keys label={copy.config.title} keys={different} nodes={body.nodes} />}
+      {equal.length > 0 && (
+        <details open={different.length === 0}>
+          <summary className="w-fit cursor-pointer rounded-control px-4 py-2 text-text-2">
+            {copy.config.equal(equal.length)}
+          </summary>
+          <Keys label={copy.config.equal(equal.length)} keys={equal} nodes={body.nodes} />
+        </details>
+      )}
     </>
   )
 }
 
-function Value({ value }: { readonly value: Key['values'][number] | undefined }) {
+type KeysProps = { readonly label: string; readonly keys: readonly Key[]; readonly nodes: readonly string[] }
+
+function Keys({ label, keys, nodes }: KeysProps) {
+  return (
+    <Table
+      label={label}
+      rows={keys}
+      rowKey={(key) => key.key}
+      rowProps={(key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })}
+      columns={[
+        {
+          id: 'key',
+          header: copy.config.key,
+          rowHeader: true,
+          cell: (key) => <code className="break-all font-mono">{key.key}</code>,
+        },
+        ...nodes.map((node, at) => ({
+          id: `node-${node}`,
+          header: node,
+          cell: (key: Key) => <Value name={key.key} value={key.values[at]} />,
+        })),
+      ]}
+    />
+  )
+}
+
+function Value({ name, value }: { readonly name: string; readonly value: Key['values'][number] | undefined }) {
   if (!value) return <span className="text-text-3">{copy.config.notReported}</span>
   return (
     <span className="inline-flex flex-wrap items-baseline gap-x-2">
-      <code className="break-all font-mono">{value.value}</code>
+      <ConfigValue name={name} value={value.value} />
       <span className="text-small text-text-3">{value.origin}</span>
     </span>
+  )
+}
+
+/** With the unit that its key names; the value as it is configured is in the tooltip. */
+export function ConfigValue({ name, value }: { readonly name: string; readonly value: string }) {
+  const text = configText(name, value)
+  return (
+    <code className="break-all font-mono" {...(text !== value && { 'data-tip': value })}>
+      {text}
+    </code>
   )
 }

@@ -1,5 +1,5 @@
 /** Texts of the pages of one shard and of its nodes. */
-import { counted } from '../../lib/format.ts'
+import { counted, zoneText } from '../../lib/format.ts'
 
 export const shard = {
   tabs: {
@@ -50,7 +50,7 @@ export const summary = {
   neverResponded: 'never responded',
   leader: (leader: string, since: string | null) => `leader ${leader} since ${since ?? 'unknown'}`,
   place: (zone: string, leader: string, term: string | number | null, since: string) =>
-    `zone ${zone}, ${leader}, term ${term ?? 'unknown'}, state since ${since}`,
+    `${zoneText(zone)}, ${leader}, term ${term ?? 'unknown'}, state since ${since}`,
   waitsFor: (reason: string) => `waits for: ${reason}`,
   at: (time: string) => `as of ${time}`,
 }
@@ -221,12 +221,11 @@ export const config = {
     'No node reported its configuration. The control plane needs the admin token of the nodes to read it (node_admin_token).',
   warnings: 'Conflicting values',
   allEqual: (keys: number) => `All ${keys} keys are equal on the nodes that reported them.`,
-  differ: (differ: number, keys: number) =>
-    `${differ} of ${keys} keys ${differ === 1 ? 'differs' : 'differ'}, shown first.`,
+  differ: (differ: number, keys: number) => `${differ} of ${keys} keys ${differ === 1 ? 'differs' : 'differ'}.`,
+  equal: (keys: number) => counted(keys, 'equal key'),
   key: 'Key',
   value: 'Value',
   origin: 'Origin',
-  differs: 'differs',
   keys: (keys: number) => counted(keys, 'key'),
   ofNow: 'Past configurations are not recorded. These are the current values.',
   notReported: 'not reported',

@@ -204,9 +204,22 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
 ]
 
-const MORE: readonly string[] = ['since', 'led-since', 'term', 'voters', 'properties', 'errors', 'answered']
+const MORE: readonly string[] = [
+  'p99',
+  'memory',
+  'since',
+  'led-since',
+  'term',
+  'voters',
+  'properties',
+  'errors',
+  'answered',
+]
 
 export const SHARD_TABLE = columnsOf(SHARD_COLUMNS, MORE)
+
+/** Without another choice, shards with problems come first. */
+const WORST: Sort = { column: 'state', down: false }
 
 /** The two lines of a rack and the border. */
 const ROW_HEIGHT = 41
@@ -295,7 +308,7 @@ export function ShardsPage() {
       >
         <Rows
           shards={shown}
-          sort={sort}
+          sort={sort ?? WORST}
           onSort={onSort}
           filter={filterText}
           chosen={table.columns}

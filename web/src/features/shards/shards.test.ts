@@ -7,6 +7,7 @@ import { Icon, type IconName } from '../../icons/icon.tsx'
 import { passes } from '../../lib/filter.ts'
 import { ROLE_ICONS } from '../../ui/role-mark.tsx'
 import { STATE_ICONS } from '../../ui/state-badge.tsx'
+import { configText } from './config-text.ts'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import { axisFrom, stretchesOf } from './leadership-stretches.ts'
 import { logBarOf, logBarText, logScaleOf } from './log-scale.ts'
@@ -351,8 +352,8 @@ test('without a choice the default columns are shown, less important ones only o
 
   expect(idsOf(columns)).toEqual(DEFAULT_COLUMNS)
   expect(idsOf(columns)).toEqual([
-    ...['shard', 'state', 'zone', 'leader', 'members', 'spare', 'lag', 'queries', 'writes', 'p99'],
-    ...['packages', 'memory', 'window', 'snapshot'],
+    ...['shard', 'state', 'zone', 'leader', 'members', 'spare', 'lag', 'queries', 'writes'],
+    ...['packages', 'window', 'snapshot'],
   ])
   expect(columns.some(({ rank }) => rank === 4)).toBe(true)
 })
@@ -426,3 +427,12 @@ test('a view replaces one of the same name, a new one comes last', () => {
   ])
   expect(withView(others, { ...behind, name: 'new' }).map(({ name }) => name)).toEqual(['behind', 'zone eu', 'new'])
 })
+
+test.each([
+  ['tcp_recv_buffer_size', '33554432', '33.6 MB'],
+  ['snapshot_interval_sec', '3600', '1 h'],
+  ['tcp_user_timeout_ms', '30000', '30 s'],
+  ['tcp_user_timeout_ms', '0', '0'],
+  ['query_limit', '10000', '10000'],
+  ['memory_max_bytes', 'automatic', 'automatic'],
+])('the configured %s of %s reads %s', (key, value, text) => expect(configText(key, value)).toBe(text))
