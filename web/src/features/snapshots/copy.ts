@@ -89,6 +89,7 @@ export const recovery = {
   shard: 'Shard',
   verdict: 'Recovers',
   verdicts: { yes: 'yes', no: 'no', unknown: 'unknown' },
+  asked: { yes: 'Recovers from disk', no: 'Would not recover', unknown: 'Recovery unknown' },
   reason: 'Reason',
   files: (text: string) => `Snapshot files: ${text}.`,
 }

@@ -86,7 +86,7 @@ export function RestorablePanel({ query }: { query: MatrixQuery }) {
                 <Link href={routes.shardSnapshots(one.shard)} className="font-mono">
                   {one.shard}
                 </Link>
-                <Badge level={VERDICT_LEVELS[one.verdict]}>{copy.recovery.verdicts[one.verdict]}</Badge>
+                <Badge level={VERDICT_LEVELS[one.verdict]}>{copy.recovery.asked[one.verdict]}</Badge>
               </span>
               <Verdict {...one} />
             </div>
@@ -153,7 +153,7 @@ function MatrixView({ matrix, verdict }: { matrix: SnapshotMatrix; verdict: Rest
       <div className="flex flex-col gap-1 px-4 pt-1">
         {verdict && (
           <p className="flex flex-wrap items-start gap-2" data-verdict={verdict.verdict}>
-            <Badge level={VERDICT_LEVELS[verdict.verdict]}>{copy.recovery.verdicts[verdict.verdict]}</Badge>
+            <Badge level={VERDICT_LEVELS[verdict.verdict]}>{copy.recovery.asked[verdict.verdict]}</Badge>
             <Verdict {...verdict} />
           </p>
         )}
