@@ -35,6 +35,7 @@ export const heat = {
   oneLeft: '1 left',
   atLeastRooms: (rooms: string) => `≥ ${rooms} left`,
   noneLeft: 'none left',
+  full: 'full',
   noPackage: 'no package',
 }
 

@@ -24,10 +24,23 @@ const ROOMS_COLOURS = [
   'bg-avail-6 text-[light-dark(#fff,#000)]',
 ] as const
 
-/** Colour of 1 room left up to `most`. */
+/** Colour of 1 room left, the first of the ramp, up to `most`, its last. */
 export function roomsColour(rooms: number, most: number): string {
-  const step = Math.ceil((rooms / Math.max(1, most)) * ROOMS_COLOURS.length)
-  return ROOMS_COLOURS[Math.min(ROOMS_COLOURS.length, Math.max(1, step)) - 1] ?? ''
+  const last = ROOMS_COLOURS.length - 1
+  const step = Math.round((Math.max(0, rooms - 1) / Math.max(1, most - 1)) * last)
+  return ROOMS_COLOURS[Math.min(last, step)] ?? ''
+}
+
+/** Marks a night whose price is shown although no room is left. */
+export function FullMark({ className }: { readonly className?: string }) {
+  return (
+    <span
+      aria-hidden="true"
+      className={clsx('rounded-se-control bg-surface px-0.5 text-[0.625rem] text-text leading-3', className)}
+    >
+      {copy.heat.full}
+    </span>
+  )
 }
 
 type PriceLegendProps = {
@@ -41,7 +54,7 @@ export function PriceLegend({ scale, dot = false, isStay = false }: PriceLegendP
   const [from, to] = [price(scale.from), price(scale.to)]
   const none = isStay ? copy.heat.noneFits : copy.heat.noneLeft
   return (
-    <Legend label={copy.heat.price(from, to)} colours={PRICE_COLOURS} dot={dot} none={none}>
+    <Legend label={copy.heat.price(from, to)} colours={PRICE_COLOURS} dot={dot} none={none} isMarked={dot}>
       {[copy.heat.atMost(from), isStay ? copy.heat.atLeastTotal(to) : copy.heat.atLeastPrice(to)]}
     </Legend>
   )
@@ -49,9 +62,12 @@ export function PriceLegend({ scale, dot = false, isStay = false }: PriceLegendP
 
 export function RoomsLegend({ most }: { readonly most: number }) {
   const to = count(most)
+  // No more colours than there are numbers of rooms.
+  const colours =
+    most > ROOMS_COLOURS.length ? ROOMS_COLOURS : Array.from({ length: most }, (_, at) => roomsColour(at + 1, most))
   return (
-    <Legend label={copy.heat.availability(to)} colours={ROOMS_COLOURS} dot>
-      {[copy.heat.oneLeft, copy.heat.atLeastRooms(to)]}
+    <Legend label={copy.heat.availability(to)} colours={colours} dot>
+      {[copy.heat.oneLeft, most === 1 ? '' : copy.heat.atLeastRooms(to)]}
     </Legend>
   )
 }
@@ -61,12 +77,13 @@ type LegendProps = {
   readonly colours: readonly string[]
   /** Nights without a package are shown as a dot. */
   readonly dot: boolean
-  /** What the hatching means. */
+  /** What the hatching, or the mark, means. */
   readonly none?: string
+  readonly isMarked?: boolean
   readonly children: readonly [from: string, to: string]
 }
 
-function Legend({ label, colours, dot, none = copy.heat.noneLeft, children: [from, to] }: LegendProps) {
+function Legend({ label, colours, dot, none = copy.heat.noneLeft, isMarked, children: [from, to] }: LegendProps) {
   return (
     <div role="img" aria-label={label} className="flex flex-wrap items-center gap-2 text-small text-text-3">
       <span>{from}</span>
@@ -77,7 +94,11 @@ function Legend({ label, colours, dot, none = copy.heat.noneLeft, children: [fro
       </span>
       <span>{to}</span>
       <span className="ms-3 inline-flex items-center gap-2">
-        <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
+        {isMarked ? (
+          <FullMark className="border border-line" />
+        ) : (
+          <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
+        )}
         {none}
       </span>
       {dot && (

@@ -4,7 +4,7 @@ import type { CalendarNight, StayNights } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { type KeyboardEvent, type MouseEvent, memo, useCallback, useLayoutEffect, useMemo, useRef } from 'react'
 import { count, day, price, weekday } from '../../lib/format.ts'
-import { PRICE_COLOURS, PriceLegend, RoomsLegend, roomsColour } from '../../ui/heat-legend.tsx'
+import { FullMark, PRICE_COLOURS, PriceLegend, RoomsLegend, roomsColour } from '../../ui/heat-legend.tsx'
 import { percentile, type Scale, scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { type CalendarGrid, cellAfter, monthsOf, type Nights } from './calendar-model.ts'
 import * as copy from './copy.ts'
@@ -271,11 +271,14 @@ const RoomRow = memo(function RoomRow(props: RowProps) {
             className={clsx(
               'relative h-8 text-center text-[0.6875rem] leading-none',
               night ? colourOf(night, colours) : 'bg-sunken text-text-3',
-              night?.availability === 0 && 'hatch',
+              night?.availability === 0 && (colours.metric === 'price' ? 'line-through' : 'hatch'),
               isSelected && 'z-[1] outline-2 outline-accent -outline-offset-2',
             )}
           >
             {night ? textOf(night, colours.metric) : '·'}
+            {night?.availability === 0 && colours.metric === 'price' && (
+              <FullMark className="absolute start-0 bottom-0" />
+            )}
             {taken && <StayMark taken={taken} />}
             {isDiffering && (
               <span
@@ -299,7 +302,6 @@ function colourOf(night: CalendarNight, { metric, scale, mostRooms }: Colours): 
 }
 
 function textOf(night: CalendarNight, metric: Metric): string {
-  if (night.availability === 0 && metric !== 'features') return '0'
   if (metric === 'price') return price(night.price)
   return count(metric === 'availability' ? night.availability : night.features.length)
 }
