@@ -43,7 +43,7 @@ export function Badge({ level, icon = LEVEL_ICONS[level], children, className }:
     <span
       data-level={level}
       className={clsx(
-        'inline-flex min-h-5 max-w-full items-center gap-1 rounded-control px-1.5 py-0.5 font-medium text-small',
+        'inline-flex min-h-5 w-fit max-w-full items-center gap-1 rounded-control px-1.5 py-0.5 font-medium text-small',
         TINTS[level],
         className,
       )}

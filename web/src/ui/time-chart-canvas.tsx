@@ -174,6 +174,7 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
       {
         ...axis,
         space: 28,
+        incrs: INCREMENTS,
         // As wide as its longest label, so that the plot has the rest of the cell.
         size: (_chart, labels) => 12 + DIGIT_WIDTH * Math.max(2, ...(labels ?? []).map((label) => label.length)),
         values: (_chart, splits) => valueLabels(latest.current, splits),
@@ -203,6 +204,9 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
 }
 
 const DAY_SECONDS = 86_400
+
+/** Steps of 1, 2 and 5: a step of 2.5 has digits that labels round off. */
+const INCREMENTS = Array.from({ length: 19 }, (_, at) => [1, 2, 5].map((step) => Number(`${step}e${at - 3}`))).flat()
 
 /** UTC labels: days for steps of days, else hours and minutes, with seconds below a minute. */
 function timeLabels(_chart: UPlot, splits: number[]): string[] {
