@@ -414,10 +414,14 @@ test.each([
 })
 
 test('a leader that one node names in a later term leads: the others were read before', () => {
-  const nodes = [...['n1', 'n2'].map((id) => observedNode({ id })), observedNode({ id: 'n3', leader: 'n3', term: 5 })]
+  const nodes = [
+    ...['n1', 'n2'].map((id) => observedNode({ id })),
+    observedNode({ id: 'n3', leader: 'n3', term: 5, health: 'active_follower' }),
+  ]
   const { view } = shardOf(nodes, { memory: long({}) })
 
   expect(view).toMatchObject({ state: 'healthy', leader: 'n3', term: 5 })
+  expect(view.nodes.map(({ role }) => role)).toEqual(['follower', 'follower', 'leader'])
   expect(view.nodes.every(({ state }) => state === 'healthy')).toBe(true)
 })
 

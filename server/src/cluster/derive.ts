@@ -478,11 +478,14 @@ function shownDigest(status: NodeStatus | undefined): NodeView['digest'] {
   return replica ? { value: digest.value, index: replica.applied_index } : null
 }
 
-function roleOf(observation: NodeObservation, { members, isStandalone }: NodeContext): ViewRole {
+function roleOf(observation: NodeObservation, { leader, claiming, members, isStandalone }: NodeContext): ViewRole {
   if (!isUp(observation)) return 'unknown'
   if (isStandalone) return 'standalone'
   const { id } = observation.address
-  if (observation.health?.value === 'active_leader') return 'leader'
+  const health = observation.health?.value
+  // Others may have named the leader after its own health was read, and the health of the one before it is older still.
+  if (leader === id && health?.startsWith('active')) return 'leader'
+  if (health === 'active_leader' && (leader === null || claiming.get(id)?.isConflict)) return 'leader'
   if (members.learners.includes(id)) return 'learner'
   const own = observation.info?.value.nodes.find((node) => node.id === id)?.role
   if (own === 'candidate') return 'candidate'
