@@ -5,33 +5,12 @@ import nodeModule from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundledProgram } from '../scripts/bundle.mjs'
+import { COMMANDS, describeCommands } from '../scripts/commands.mjs'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
 import { forward, forwardSignals, run } from '../scripts/program.mjs'
 import { endAtOnce, endingWithUs, endWithStarter, watchNpm } from '../scripts/starter.mjs'
 
 const USAGE_EXIT_CODE = 64
-
-/** Subcommand → the entry point of its workspace, and its purpose. */
-const COMMANDS = {
-  run: ['@vacancy/engine/cli', 'starts a standalone node'],
-  'build-snapshot': ['@vacancy/engine/cli', 'builds a snapshot from properties.csv and packages.csv'],
-  'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
-  inspect: ['@vacancy/engine/cli', 'shows the content of a data directory or snapshot file, and damage in it'],
-  backup: ['@vacancy/engine/cli', 'backs up a running node or shard to a snapshot file'],
-  export: ['@vacancy/engine/cli', 'exports the data directory of a stopped node to a snapshot file'],
-  quarantine: ['@vacancy/engine/cli', 'lists, restores or removes quarantined data'],
-  registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
-  resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
-  bridge: ['@vacancy/fabric/cli', 'starts a bridge, the way from routers to the nodes of a shard'],
-  router: ['@vacancy/fabric/cli', 'starts a router, for clients (edge) or for a zone'],
-  proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node, a shard or a router'],
-  'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or prints a sign-in link'],
-  queue: ['@vacancy/queue/cli', 'starts the job queue, submits jobs, shows topics and dead jobs'],
-  cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
-  certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
-  quickstart: ['@vacancy/quickstart/cli', 'starts a platform of several shards on this machine, to try it'],
-  query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
-}
 
 /** Long-running programs, and the one that starts them, which pass on their environment. */
 const LONG_LIVED = new Set([
@@ -75,10 +54,12 @@ async function main([name, ...rest]) {
   watchNpm({ onStop: () => process.kill(process.pid, 'SIGTERM'), onGone: endAtOnce })
   await buildWhatIsMissing()
   keepCompiled()
-  const [door] = COMMANDS[name]
-  const bundled = process.env.VACANCY_FROM_SOURCE === '1' ? undefined : bundledProgram(ROOT, door)
-  const program = await import(bundled ?? door)
-  await program.main([name, ...rest])
+  const load = async (door) => {
+    const bundled = process.env.VACANCY_FROM_SOURCE === '1' ? undefined : bundledProgram(ROOT, door)
+    return await import(bundled ?? door)
+  }
+  const program = await load(COMMANDS[name][0])
+  await program.main([name, ...rest], () => describeCommands(load))
   return process.exitCode
 }
 

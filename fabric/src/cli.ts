@@ -138,6 +138,9 @@ const SHORT: { readonly [command: string]: { readonly [flag: string]: string } }
   bridge: { '-z': '--zone-id', '-s': '--shard-id', '-b': '--bridge-id' },
 }
 
+/** The tables of all commands, for what is made from them. */
+export const commands = async (): Promise<readonly Command[]> => COMMANDS
+
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   const short = SHORT[args[0] ?? ''] ?? {}

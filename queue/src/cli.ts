@@ -1,6 +1,14 @@
 /** Command lines of the job queue: `vacancy queue serve`, and those that work with a running queue. */
 import { systemClock } from '@vacancy/shared'
-import { collectSooner, createLogger, defineCommand, hostNote, runCommands, runProgram } from '@vacancy/shared/node'
+import {
+  type Command,
+  collectSooner,
+  createLogger,
+  defineCommand,
+  hostNote,
+  runCommands,
+  runProgram,
+} from '@vacancy/shared/node'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import type { QueueProgram } from './serve.ts'
 
@@ -39,14 +47,19 @@ export const serveCommand = defineCommand({
   },
 })
 
+/** The tables of all commands, for what is made from them. */
+export const commands = async (): Promise<readonly Command[]> => [
+  serveCommand,
+  ...(await import('./commands.ts')).QUEUE_COMMANDS,
+]
+
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   const [, ...rest] = args
   // The queue starts faster without what the other commands need.
   if (rest[0] === 'serve') return await runCommands([serveCommand], rest)
-  const { QUEUE_COMMANDS } = await import('./commands.ts')
-  const commands = [serveCommand, ...QUEUE_COMMANDS]
-  if (rest[0] !== '--help' && rest[0] !== '-h') return await runCommands(commands, rest)
-  const rows = commands.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(8)} ${summary}`)
+  const all = await commands()
+  if (rest[0] !== '--help' && rest[0] !== '-h') return await runCommands(all, rest)
+  const rows = all.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(8)} ${summary}`)
   process.stdout.write(`usage: vacancy queue <command> [flags]\n\n${rows.join('\n')}\n\nEach has --help.\n`)
 }

@@ -2,7 +2,15 @@
 import { systemClock, VacancyError } from '@vacancy/shared'
 import { ProblemError } from '@vacancy/shared/api/route'
 import { PERSON_ROLES, type PersonRole } from '@vacancy/shared/contract'
-import { collectSooner, createLogger, defineCommand, hostNote, runCommand, runProgram } from '@vacancy/shared/node'
+import {
+  type Command,
+  collectSooner,
+  createLogger,
+  defineCommand,
+  hostNote,
+  runCommand,
+  runProgram,
+} from '@vacancy/shared/node'
 import { createAccess } from './access/access.ts'
 import { createAccounts, signInLink } from './access/accounts.ts'
 import { createAudit } from './access/audit.ts'
@@ -119,6 +127,9 @@ const linkCommand = defineCommand({
     return undefined
   },
 })
+
+/** The tables of all commands, for what is made from them. */
+export const commands = async (): Promise<readonly Command[]> => [controlPlaneCommand, linkCommand]
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {

@@ -228,17 +228,17 @@ const nodeCommand = defineCommand({
 
 const HOST_NAME = /^(?=.{1,253}$)(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*$/
 
-const COMMANDS: readonly Command[] = [initCommand, nodeCommand]
+export const CERTS_COMMANDS: readonly Command[] = [initCommand, nodeCommand]
 
 /** Runs `vacancy certs …`; sets the exit code. */
 export async function certsMain(args: readonly string[]): Promise<void> {
   const [word] = args
   if (word === undefined || word === '--help') {
-    print([COMMANDS.map(helpOf).join('\n\n')])
+    print([CERTS_COMMANDS.map(helpOf).join('\n\n')])
     process.exitCode = word === undefined ? EXIT.usage : EXIT.ok
     return
   }
-  await runCommands(COMMANDS, args)
+  await runCommands(CERTS_COMMANDS, args)
 }
 
 function refuseToReplace(folder: string, names: readonly string[], isForced: boolean): void {

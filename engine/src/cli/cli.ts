@@ -6,9 +6,17 @@
 import { assert } from '@vacancy/shared'
 import { type Command, runCommand } from '@vacancy/shared/node'
 
-const of = (load: () => Promise<Command>) => async (args: readonly string[]) => runCommand(await load(), args)
+const of = (load: () => Promise<Command>) => ({
+  load: async () => [await load()],
+  start: async (args: readonly string[]) => runCommand(await load(), args),
+})
 
-const COMMANDS = new Map<string, (args: readonly string[]) => Promise<void>>([
+type Entry = {
+  readonly load: () => Promise<readonly Command[]>
+  readonly start: (args: readonly string[]) => Promise<void>
+}
+
+const ENTRIES = new Map<string, Entry>([
   ['run', of(async () => (await import('./run.ts')).runCommand)],
   ['run-clustered', of(async () => (await import('./run.ts')).runClusteredCommand)],
   ['build-snapshot', of(async () => (await import('../import/command.ts')).buildSnapshotCommand)],
@@ -16,12 +24,23 @@ const COMMANDS = new Map<string, (args: readonly string[]) => Promise<void>>([
   ['backup', of(async () => (await import('./backup.ts')).backupCommand)],
   ['export', of(async () => (await import('./data-commands.ts')).exportCommand)],
   ['quarantine', of(async () => (await import('./data-commands.ts')).quarantineCommand)],
-  ['certs', async (args) => (await import('./certificates.ts')).certsMain(args)],
+  [
+    'certs',
+    {
+      load: async () => (await import('./certificates.ts')).CERTS_COMMANDS,
+      start: async (args) => (await import('./certificates.ts')).certsMain(args),
+    },
+  ],
 ])
+
+/** The tables of all commands, for what is made from them. */
+export async function commands(): Promise<readonly Command[]> {
+  return (await Promise.all([...ENTRIES.values()].map(({ load }) => load()))).flat()
+}
 
 /** Runs one subcommand; sets the exit code. */
 export async function main([name, ...args]: readonly string[]): Promise<void> {
-  const command = COMMANDS.get(name ?? '')
-  assert(command !== undefined, 'the command line passes known commands only')
-  await command(args)
+  const entry = ENTRIES.get(name ?? '')
+  assert(entry !== undefined, 'the command line passes known commands only')
+  await entry.start(args)
 }

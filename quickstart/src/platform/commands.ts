@@ -309,6 +309,9 @@ export const COMMANDS: readonly Command[] = [
   composeCommand,
 ]
 
+/** The tables of all commands, for what is made from them. */
+export const commands = async (): Promise<readonly Command[]> => COMMANDS
+
 /** Runs one subcommand; sets the exit code. */
 export async function main([, ...args]: readonly string[]): Promise<void> {
   await runCommands(COMMANDS, args)

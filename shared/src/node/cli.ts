@@ -339,43 +339,84 @@ function kebabCase(key: string): string {
   return key.replaceAll('_', '-')
 }
 
-/** The text of --help, generated from the table. */
-export function helpOf<F extends Flags>(command: CommandSpec<F>): string {
-  const { name, component, summary, flags, settings = {}, operands } = command
-  const own = Object.entries<Flag>(flags).map(([flag, spec]) =>
-    row(flag, spec.value ?? PLACEHOLDERS[spec.type], spec.summary, noteOf(spec)),
-  )
-  const keys = Object.entries(settings).map(([key, setting]) =>
-    row(kebabCase(key), PLACEHOLDERS[setting.type], setting.summary, [
+/** One flag as --help and completions show it. */
+type FlagRow = {
+  readonly flag: string
+  /** Of its value; '' without one. */
+  readonly placeholder: string
+  readonly summary: string
+  /** Range, default and where it applies. */
+  readonly notes: readonly string[]
+  /** All its values, if they are few. */
+  readonly words: readonly string[]
+  /** Whether it is a key of the configuration file, too. */
+  readonly isKey: boolean
+}
+
+/** All flags of a command in the order of --help: its own, those of every command, and configuration keys. */
+export function flagRows<F extends Flags>({ flags, settings = {} }: CommandSpec<F>): readonly FlagRow[] {
+  const own = Object.entries<Flag>(flags).map(([flag, spec]) => ({
+    flag,
+    placeholder: spec.value ?? PLACEHOLDERS[spec.type],
+    summary: spec.summary,
+    notes: present(noteOf(spec)),
+    words: spec.type === 'choice' ? spec.choices : [],
+    isKey: false,
+  }))
+  const keys = Object.entries(settings).map(([key, setting]) => ({
+    flag: kebabCase(key),
+    placeholder: PLACEHOLDERS[setting.type],
+    summary: setting.summary,
+    notes: present([
       rangeOf(setting),
       `default ${String(setting.default) === '' ? 'empty' : setting.default}`,
       setting.appliesTo,
     ]),
-  )
-  const example = variableOf(component, Object.keys(flags)[0] ?? kebabCase(Object.keys(settings)[0] ?? ''))
+    words: setting.type === 'choice' ? setting.choices : [],
+    isKey: true,
+  }))
+  return [...own, ...COMMON_ROWS, ...keys]
+}
+
+const COMMON_ROWS: readonly FlagRow[] = [
+  { flag: 'help', summary: 'Prints this.' },
+  { flag: 'version', summary: 'Prints the version.' },
+].map((each) => ({ ...each, placeholder: '', notes: [], words: [], isKey: false }))
+
+const present = (notes: readonly (string | undefined)[]) => notes.filter((note) => note !== undefined)
+
+/** The first line of --help. */
+function usageOf<F extends Flags>({ name, operands }: CommandSpec<F>): string {
+  return `${name} [flags]${operands ? ` ${operands.min > 0 ? operands.name : `[${operands.name}]`}` : ''}`
+}
+
+/** The text of --help, generated from the table. */
+export function helpOf<F extends Flags>(command: CommandSpec<F>): string {
+  const { component, summary, operands } = command
+  const rows = flagRows(command)
+  const keys = rows.filter(({ isKey }) => isKey)
+  const example = variableOf(component, (rows.find((each) => !COMMON_ROWS.includes(each)) ?? rows[0])?.flag ?? '')
   return [
-    `usage: ${name} [flags]${operands ? ` ${operands.min > 0 ? operands.name : `[${operands.name}]`}` : ''}`,
+    `usage: ${usageOf(command)}`,
     '',
     summary,
     ...(operands ? ['', `${operands.name}  ${operands.summary}`] : []),
     '',
     'Flags:',
-    ...own,
-    row('help', '', 'Prints this.', []),
-    row('version', '', 'Prints the version.', []),
-    ...(keys.length > 0 ? ['', 'Configuration keys, in the file with _ for -:', ...keys] : []),
-    '',
-    `Each flag is also an environment variable, such as ${example}.`,
+    ...rows.filter(({ isKey }) => !isKey).map(helpLine),
+    ...(keys.length > 0 ? ['', 'Configuration keys, in the file with _ for -:', ...keys.map(helpLine)] : []),
+    ...(Object.keys(command.flags).length + keys.length > 0
+      ? ['', `Each flag is also an environment variable, such as ${example}.`]
+      : []),
   ].join('\n')
 }
 
 const PLACEHOLDERS = { integer: 'N', boolean: '', text: 'TEXT', choice: 'WORD', list: 'A,B' } as const
 const HELP_COLUMN = 34
 
-function row(flag: string, placeholder: string, summary: string, notes: readonly (string | undefined)[]): string {
-  const details = notes.filter((note) => note !== undefined)
+function helpLine({ flag, placeholder, summary, notes }: FlagRow): string {
   const head = `  --${flag}${placeholder === '' ? '' : ` ${placeholder}`}`
-  const text = `${summary}${details.length > 0 ? ` (${details.join('; ')})` : ''}`
+  const text = `${summary}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`
   return head.length < HELP_COLUMN ? `${head.padEnd(HELP_COLUMN)}${text}` : `${head}\n${' '.repeat(HELP_COLUMN)}${text}`
 }
 

@@ -5,10 +5,12 @@
 export { type CallerAddress, callerAddresses, isNetwork } from './caller-address.ts'
 export {
   type Command,
+  type CommandSpec,
   defineCommand,
   type Flag,
   type Flags,
   type FlagValues,
+  flagRows,
   helpOf,
   named,
   parseCommand,
