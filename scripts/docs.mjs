@@ -1,6 +1,6 @@
 // Writes every generated page: `npm run docs`. With `--openapi DIR` also the OpenAPI documents of a release. A test fails
 // when a committed page differs from its tables.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { pages as benchPages } from '../bench/src/pages.ts'
 import { pages as enginePages } from '../engine/src/docs.ts'
@@ -9,18 +9,19 @@ import { pages as serverPages } from '../server/src/docs.ts'
 import * as contract from '../shared/src/contract/index.ts'
 import { controlOperations, nodeOperations, openApiOf } from '../shared/src/contract/openapi.ts'
 import { ROOT } from './pinned-node.mjs'
+import { unitFiles } from './units.mjs'
 
 /** Text of every generated page by its path in the repository. */
 function pages() {
   const references = Object.assign({}, enginePages(), serverPages(), fabricPages())
   const inDocs = Object.entries(references).map(([file, text]) => [`docs/${file}`, text])
-  return { ...Object.fromEntries(inDocs), ...benchPages() }
+  return { ...Object.fromEntries(inDocs), ...benchPages(), ...unitFiles() }
 }
 
 /** Pages whose committed text differs. */
 export function stalePages() {
   return Object.entries(pages()).flatMap(([file, text]) =>
-    readFileSync(path.join(ROOT, file), 'utf8') === text ? [] : [file],
+    existsSync(path.join(ROOT, file)) && readFileSync(path.join(ROOT, file), 'utf8') === text ? [] : [file],
   )
 }
 

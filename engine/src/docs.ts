@@ -279,8 +279,8 @@ function reasonsPage(): string {
       ]),
     )
   const exits = Object.entries(EXIT).map(([name, number]) => {
-    const { means, lookAt, type } = EXIT_CODES[name as keyof typeof EXIT]
-    return [String(number), means, lookAt, code(type)]
+    const { means, lookAt, type, restart } = EXIT_CODES[name as keyof typeof EXIT]
+    return [String(number), means, lookAt, code(type), restart === 'member' ? 'a member' : restart ? 'yes' : 'no']
   })
   return page(
     'Why a node is unavailable, and how it ended',
@@ -292,6 +292,7 @@ function reasonsPage(): string {
     'Reasons that do not stop the node leave `/ready` at 200: the node does all of its work, but an operator should look.',
     reasons(CLUSTER_REASONS),
     '## Exit codes',
-    table(['Code', 'What it means', 'What to look at', 'What to type'], exits),
+    'All programs use them. A supervisor, such as a [unit of systemd](operators.md#services-of-systemd), starts a program again after those with *yes*, and a member of a shard also after the one with *a member*.',
+    table(['Code', 'What it means', 'What to look at', 'What to type', 'Start again'], exits),
   )
 }
