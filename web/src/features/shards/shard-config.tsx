@@ -65,17 +65,15 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
         </ul>
       )}
       <p className="px-4 pb-2 text-text-2">
-        {different.length === 0
-          ? copy.config.allEqual(equal.length)
-          : copy.config.differ(different.length, body.keys.length)}
+        {different.length === 0 ? copy.config.allEqual : copy.config.differ(different.length, body.keys.length)}
       </p>
       {different.length > 0 && <Keys label={copy.config.title} keys={different} nodes={body.nodes} />}
       {equal.length > 0 && (
         <details open={different.length === 0}>
           <summary className="w-fit cursor-pointer rounded-control px-4 py-2 text-text-2">
-            {copy.config.equal(equal.length)}
+            {copy.config.others(equal.length, different.length)}
           </summary>
-          <Keys label={copy.config.equal(equal.length)} keys={equal} nodes={body.nodes} />
+          <Keys label={copy.config.others(equal.length, different.length)} keys={equal} nodes={body.nodes} />
         </details>
       )}
     </>
@@ -96,6 +94,7 @@ function Keys({ label, keys, nodes }: KeysProps) {
           id: 'key',
           header: copy.config.key,
           rowHeader: true,
+          width: '17rem',
           cell: (key) => <code className="break-all font-mono">{key.key}</code>,
         },
         ...nodes.map((node, at) => ({

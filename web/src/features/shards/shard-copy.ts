@@ -220,9 +220,9 @@ export const config = {
   empty:
     'No node reported its configuration. The control plane needs the admin token of the nodes to read it (node_admin_token).',
   warnings: 'Conflicting values',
-  allEqual: (keys: number) => `All ${keys} keys are equal on the nodes that reported them.`,
+  allEqual: 'The nodes that reported their configuration agree. Data directories and ports are their own.',
   differ: (differ: number, keys: number) => `${differ} of ${keys} keys ${differ === 1 ? 'differs' : 'differ'}.`,
-  equal: (keys: number) => counted(keys, 'equal key'),
+  others: (keys: number, differ: number) => (differ === 0 ? counted(keys, 'key') : counted(keys, 'other key')),
   key: 'Key',
   value: 'Value',
   origin: 'Origin',
