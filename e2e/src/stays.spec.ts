@@ -68,6 +68,34 @@ test('a hold is in the corner of its nights, in their list, and released by keyb
   await expect(page.getByText(`${stack.shard}: ${HELD}`).first()).toBeVisible()
 })
 
+test('the history of a night names who took its last room, and is in the address', async ({ page, stack }) => {
+  const date = formatDay(FIRST + 3)
+  const night = { propertyId: PROPERTY, roomType: room, date }
+  await client.setPackage({ ...night, availability: 2, finalPrice: 140 })
+  const line = { propertyId: PROPERTY, roomType: room, arrival: date, nights: 1, rooms: 1 }
+  await client.bookStay({ stayId: 'order-1', source: 'website', lines: [line] })
+  await client.bookStay({ stayId: 'order-2', source: 'ota-17', lines: [line] })
+  await client.decreaseAvailability({ ...night, amount: 1 }).catch(() => undefined)
+  await page.goto(`/shards/${stack.shard}/segments/dolomites/properties/${PROPERTY}?room=${room}&night=${date}`)
+  await ready(page, 'property')
+  await page.getByRole('button', { name: 'History' }).press('Enter')
+  await expect(page).toHaveURL(/history=open/)
+
+  const changes = page.getByRole('table', { name: 'Changes, newest first' })
+  await expect(changes.getByRole('row', { name: /Rooms taken, refused/ })).toContainText('−1')
+  const last = changes.getByRole('row', { name: /order-2/ })
+  await expect(last).toContainText('1 → 0')
+  await expect(last).toContainText('ota-17')
+  await expect(changes.getByRole('row', { name: /order-1/ })).toContainText('2 → 1')
+  await expect(page.getByText('This node keeps the log from index')).toBeVisible()
+  expect(await violationsOf(page, 'light')).toEqual([])
+
+  await page.reload()
+  await last.getByRole('link', { name: 'order-2' }).press('Enter')
+  await ready(page, 'shard-stays')
+  await expect(page.locator('[data-stay="order-2"][data-state="booked"]')).toContainText('ota-17')
+})
+
 test('a stay is found by its id from the palette, and a missing one is explained', async ({ page, stack }) => {
   await page.goto('/')
   await ready(page)

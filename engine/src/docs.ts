@@ -14,7 +14,7 @@ import {
   LIMITS,
   WIRE_CODES,
 } from '@vacancy/shared'
-import { NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
+import { NIGHT_LIMITS, NODE_HTTP_LIMITS } from '@vacancy/shared/contract'
 import { configTable, limitsTable, metricsTable, variableOf } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandSpec, type FieldSpec, REPLIES } from '@vacancy/shared/wire'
 import { COMPONENTS, CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
@@ -209,17 +209,22 @@ function configPage(): string {
     configTable(ENGINE_SCHEMA),
     '## Limits of the HTTP API',
     'No key changes them. Those of the data protocol are in [commands.md](commands.md#limits).',
-    limitsTable(NODE_HTTP_LIMITS, HTTP_LIMIT_MEANINGS),
+    limitsTable(HTTP_LIMITS, HTTP_LIMIT_MEANINGS),
   )
 }
 
-const HTTP_LIMIT_MEANINGS: { readonly [name in keyof typeof NODE_HTTP_LIMITS]: string } = {
+const HTTP_LIMITS = { ...NODE_HTTP_LIMITS, ...NIGHT_LIMITS }
+const HTTP_LIMIT_MEANINGS: { readonly [name in keyof typeof HTTP_LIMITS]: string } = {
   bodyBytesMax: 'Bytes of a request body.',
   propertyIdsMax: 'Ids in one `GET /properties`.',
   peersMax: 'Node ids in one `POST /peers`.',
   wordsMax: 'Words in one `GET /words`.',
   wordsDefault: 'The same, if no number is given.',
   coverageMax: 'Segments in one `GET /coverage`.',
+  nightBytesMax: 'Bytes of the log that one `GET /night` searches; it ends with the part in which it reaches them.',
+  nightChangesMax: 'Commands after which it ends, likewise.',
+  nightRequestsMax: 'Requests for histories of nights at once. One is served at a time.',
+  nightCursorCharsMax: 'Characters of its cursor.',
 }
 
 function errorsPage(): string {

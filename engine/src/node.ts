@@ -20,6 +20,7 @@ import {
   tlsOptionsOf,
 } from '@vacancy/shared/node'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
+import type { NightRead } from './cluster/nights.ts'
 import { createCells } from './cluster/shared-status.ts'
 import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
 import { type EngineConfig, memoryBytes, memoryShortage, requireNodeIdOf, servingThreads } from './config.ts'
@@ -290,6 +291,8 @@ function createState({ shardId }: NodeOptions) {
     tcp: undefined as TcpServer | undefined,
     /** Operator requests that the replica of a standalone node has not answered yet. */
     waiting: new Map<number, (answer: ClusterAnswer) => void>(),
+    /** Reads of the history of nights that the replica has not answered yet. */
+    nights: new Map<number, (read: NightRead | string) => void>(),
     nextRequest: 1,
     stopping: false,
     /** The replica thread ended on its own: there is no reply to wait for. */
@@ -472,6 +475,13 @@ function createHandle(parts: HandleParts): NodeHandle {
         sendToReplica({ type: 'admin-request', id, what: { kind: 'setting', name, value } })
       })
     },
+    night: (ask, from) => {
+      const id = state.nextRequest++
+      return new Promise((resolve) => {
+        state.nights.set(id, resolve)
+        sendToReplica({ type: 'night', id, ask, from })
+      })
+    },
     shutdown: () => options.onEnd(EXIT.ok),
     reloadTokens: () => tokens?.reload(),
     rotateTls: () => {
@@ -582,6 +592,10 @@ function follow(
           return takeClock(state, message.status, options.cluster === undefined, setUnavailable, log)
         case 'snapshot':
           state.snapshot = message.info
+          return undefined
+        case 'night':
+          state.nights.get(message.id)?.(message.read)
+          state.nights.delete(message.id)
           return undefined
         case 'maintained':
           return log.info({ day: message.day, removedPackages: message.removedPackages }, 'maintenance done')

@@ -4,8 +4,10 @@ import type { ErrorName, VacancyError } from '@vacancy/shared'
 import type { Log } from '../env.ts'
 import type { Bell, PipeEnd } from '../pipe.ts'
 import type { BootstrapStatus, ClusterStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
+import type { NightAsk, SearchFrom } from '../wal/night-log.ts'
 import type { AdminRequest } from './admin.ts'
 import type { AdminAnswer } from './member-state.ts'
+import type { NightRead } from './nights.ts'
 
 export type ToReplica =
   | { readonly type: 'serve'; readonly pipe: PipeEnd }
@@ -13,6 +15,8 @@ export type ToReplica =
   | { readonly type: 'maintain'; readonly force: boolean }
   /** An operator request to the shard; `admin-reply` with the same id follows. */
   | { readonly type: 'admin-request'; readonly id: number; readonly what: AdminRequest }
+  /** Reads a part of the history of a night; `night` with the same id follows. */
+  | { readonly type: 'night'; readonly id: number; readonly ask: NightAsk; readonly from: SearchFrom | undefined }
   /** The node is about to stop: a leader hands over. */
   | { readonly type: 'leave' }
   /** Nodes to dial in addition to the known ones. */
@@ -40,6 +44,7 @@ export type FromReplica =
   | { readonly type: 'status'; readonly status: ReplicaStatus }
   | { readonly type: 'cluster'; readonly status: ClusterStatus; readonly resolver: ResolverStatus | undefined }
   | { readonly type: 'bootstrap'; readonly status: BootstrapStatus }
+  | { readonly type: 'night'; readonly id: number; readonly read: NightRead | string }
   | { readonly type: 'admin-reply'; readonly id: number; readonly answer: AdminAnswer }
   | {
       readonly type: 'certificate'

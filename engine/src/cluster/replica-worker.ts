@@ -70,6 +70,7 @@ import { snapshotFailed, snapshotWritten, startSnapshot } from './maintenance.ts
 import type { ShardPart } from './member-runtime.ts'
 import type { AdminAnswer } from './member-state.ts'
 import type { FromReplica, ToReplica } from './messages.ts'
+import { createNightReads } from './nights.ts'
 import { proposeBatch, proposeOwn, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
 import { drainReplica, statusOf, tick } from './replica.ts'
 import { addSink, createReplica, type Replica } from './replica-state.ts'
@@ -126,9 +127,13 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
   const [config, restored] = shard ? await shard.takePart(node) : [soleVoter(options, node), node.raft]
   const threads = startThreads(options, node, {
-    onMessage: (message) => onBulkMessage(env, replica, node, message, send, shard, logReads),
+    onMessage: (message) => {
+      if (message.type === 'night') nights.onPart(message.id, message.part)
+      else onBulkMessage(env, replica, node, message, send, shard, logReads)
+    },
     onError: (error) => fail(send, error),
   })
+  const nights = createNightReads(threads.toBulk, (id, read) => send({ type: 'night', id, read }))
   const logReads = createLogReads((id, request) => threads.toBulk({ type: 'log', id, ask: request }))
   const raft = createRaft(config, restored)
   const replica = assemble({ env, options, node, threads, send, raft, shard, logReads })
@@ -185,6 +190,8 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
         return void maintain(replica, message.force)
       case 'admin-request':
         return requestShard(replica, shard, message, send)
+      case 'night':
+        return nights.read(replica, node.store, message)
       case 'dial':
         return shard?.dial(message.nodes)
       case 'leave':
@@ -455,7 +462,7 @@ function onBulkMessage(
   env: Env,
   replica: Replica,
   node: RecoveredNode,
-  message: FromBulk,
+  message: Exclude<FromBulk, { readonly type: 'night' }>,
   send: (message: FromReplica) => void,
   shard: ShardPart | undefined,
   logReads: LogReads,

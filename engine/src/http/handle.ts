@@ -1,9 +1,11 @@
 /** The node as the HTTP API uses it: node.ts provides it, http/node.ts answers from it. */
 
 import type { CodecList } from '@vacancy/shared'
+import type { NightRead } from '../cluster/nights.ts'
 import type { ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
 import type { Memory } from '../store/store.ts'
 import type { Counters } from '../tcp/counters.ts'
+import type { NightAsk, SearchFrom } from '../wal/night-log.ts'
 
 /** Why a node does not serve, in terms an operator can act on; the same in /ready, the log and docs/operators.md. */
 export type UnavailableReason =
@@ -128,6 +130,8 @@ export type NodeHandle = {
   /** Resolves with the result or the plan, as JSON, with 202. */
   readonly setTime: (confirm: boolean) => Promise<ClusterAnswer>
   readonly changeSetting: (name: string, value: number) => Promise<ClusterAnswer>
+  /** Reads a part of the history of a night, before `from` or the newest one. A text says why it cannot be read. */
+  readonly night: (ask: NightAsk, from: SearchFrom | undefined) => Promise<NightRead | string>
   readonly shutdown: () => void
   /** @returns number of tokens, undefined without a file; throws when it does not parse, and the old ones stay */
   readonly reloadTokens: () => number | undefined

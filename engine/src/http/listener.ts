@@ -103,10 +103,10 @@ function authorize(
 ) {
   if (access === 'open') return
   const { tokens, publicRead, adminClosed } = rules()
-  const needed = access === 'adminToken' ? 'admin' : access
+  const needed = access === 'adminToken' ? 'admin' : access === 'clientOnly' ? 'client' : access
   // Without an auth file every token is unknown.
   if (tokens || access === 'adminToken') {
-    if (needed !== 'admin' && publicRead) return
+    if (needed !== 'admin' && access !== 'clientOnly' && publicRead) return
     const { role } = requireToken(tokens ?? [], failures, request, clock.wallMs())
     if (!roleMay(role, needed)) throw new HttpError(403, 'insufficient permissions')
     return

@@ -571,7 +571,9 @@ test('a TLS handshake that never begins times out (it used to keep its connectio
   await once(silent.resume(), 'close')
 })
 
-const QUERIES = { words: '?kind=area', properties: '?ids=h1' } as { [name: string]: string }
+const QUERIES = { words: '?kind=area', properties: '?ids=h1', night: '?property=h1&date=2026-06-20' } as {
+  [name: string]: string
+}
 const SENT = {
   shutdown: { confirm: true },
   maintenance: { force: true },
@@ -614,6 +616,15 @@ test.each(NAMES)('%s responds as the contract defines in standalone mode', async
     expect(answer.status).toBe(route.status)
     route.response.parse(route.text ? await answer.text() : await answer.json())
   }
+})
+
+test('histories of nights name stays, so they need a token although other reads are public', async () => {
+  const memory = inventory()
+  const { get } = await serve({ handle: { memory: () => memory }, tokens: TOKENS })
+
+  expect((await get('/words')).status).toBe(200)
+  expect((await get('/night?property=h1&date=2026-06-20')).status).toBe(401)
+  expect((await get('/night?property=h1&date=2026-06-20', 'the-admin')).status).toBe(200)
 })
 
 test('metrics are Prometheus text and include those of the process', async () => {

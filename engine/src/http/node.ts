@@ -45,6 +45,7 @@ import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
 import { createListener, type Query, type Route, type Rules } from './listener.ts'
+import { createNightAnswer } from './night.ts'
 import { isReady, reasonBody } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'
@@ -168,6 +169,7 @@ function nodeAnswers(
     properties: (query) => properties(handle, query),
     words: (query) => words(handle, query),
     coverage: (query) => coverage(handle, query),
+    night: createNightAnswer(handle),
     config: () => json(200, configView(ENGINE_SCHEMA, config)),
     saveSnapshot: () => started('snapshot', handle.saveSnapshot()),
     maintenance: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),

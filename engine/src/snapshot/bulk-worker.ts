@@ -10,6 +10,7 @@ import { createEnv, type Env, errnoOf, type Log, releaseMemory, runInBackground 
 import type { EntryBatch } from '../raft/entry.ts'
 import { isSnapshotHurried } from '../store/cow.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
+import { type NightAsk, type NightPart, type SearchFrom, searchNight } from '../wal/night-log.ts'
 import { type LogAsk, type LogCursors, readEntries } from '../wal/read.ts'
 import { damaged } from '../wal/scan.ts'
 import { scrubLogStep } from '../wal/scrub.ts'
@@ -44,6 +45,14 @@ export type ToBulk =
   | { readonly type: 'scrub' }
   /** Log entries for a lagging peer. */
   | { readonly type: 'log'; readonly id: number; readonly ask: LogAsk }
+  /** A part of the log, for the history of a night. */
+  | {
+      readonly type: 'night'
+      readonly id: number
+      readonly ask: NightAsk
+      readonly from: SearchFrom
+      readonly stays: readonly string[]
+    }
   /** Another state has replaced the memory: no earlier snapshot shares its content. */
   | { readonly type: 'forget' }
   /** Work for a transfer; the reply repeats the id. */
@@ -61,6 +70,8 @@ export type FromBulk =
   | { readonly type: 'gave-up'; readonly reason: string; readonly full: boolean }
   | { readonly type: 'retained' }
   | { readonly type: 'log'; readonly id: number; readonly batches: readonly EntryBatch[] | 'compacted' }
+  /** What was found, or why it cannot be read. */
+  | { readonly type: 'night'; readonly id: number; readonly part: NightPart | string }
   | { readonly type: 'exchanged'; readonly id: number; readonly answer: ExchangeAnswer }
   | { readonly type: 'damaged'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
   | { readonly type: 'failed'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
@@ -87,6 +98,7 @@ async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined
     const batches = readEntries(env.disk, `${options.dataDir}/wal`, options.logSeed, bulk.cursors, message.ask)
     return { type: 'log', id: message.id, batches }
   }
+  if (message.type === 'night') return { type: 'night', id: message.id, part: searchLog(bulk, message) }
   if (message.type === 'forget') {
     bulk.previous = undefined
     return undefined
@@ -123,6 +135,18 @@ async function writeSnapshot(bulk: Bulk, point: CapturePoint, origin: string): P
     const code = errnoOf(error)
     if (code === 'ENOSPC' || code === 'EDQUOT') return { type: 'gave-up', reason: 'the disk is full', full: true }
     throw error
+  }
+}
+
+/** Only a question of a person: a log that cannot be read for it ends no node. */
+function searchLog(
+  { env, options }: Bulk,
+  { ask, from, stays }: Extract<ToBulk, { type: 'night' }>,
+): NightPart | string {
+  try {
+    return searchNight(env.disk, `${options.dataDir}/wal`, options.logSeed, ask, from, stays)
+  } catch (error) {
+    return `the log cannot be read: ${(error as Error).message}`
   }
 }
 
@@ -193,7 +217,12 @@ if (parentPort) {
   }
   options.replica.on('message', (message: ToBulk) => {
     // Chunks are read and received during a snapshot: peers wait at most ten seconds.
-    if (message.type === 'log' || (message.type === 'exchange' && ASIDE.has(message.ask.kind))) void run(message)
+    if (
+      message.type === 'log' ||
+      message.type === 'night' ||
+      (message.type === 'exchange' && ASIDE.has(message.ask.kind))
+    )
+      void run(message)
     // Sequential: a clean-up or a rename must not remove chunks of a snapshot in progress.
     else queue = queue.then(() => run(message))
   })

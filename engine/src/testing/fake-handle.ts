@@ -2,6 +2,7 @@
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
 import type { NodeSetTime } from '@vacancy/shared/contract'
+import type { NightRead } from '../cluster/nights.ts'
 import type { ClusterHandle, NodeHandle } from '../http/handle.ts'
 import type { Buckets, ClusterStatus, MemberStatus, RegistryStatus, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { createCounters } from '../tcp/counters.ts'
@@ -72,6 +73,16 @@ export const SET_TIME: NodeSetTime = {
   dropped_from: null,
 }
 
+/** A night of which the log has nothing. */
+const NO_NIGHT: NightRead = {
+  now: {
+    ...{ index: 118, indexBase: 0, timeMs: NOON, segment: '', rooms: [], stays: [] },
+    ...{ knownFrom: { index: 0, timeMs: 0 }, asOfFrom: 0 },
+  },
+  part: { mentions: [], firstIndex: 0, lastIndex: 0, firstMs: 0, next: undefined, bytes: 0, retainedFrom: 1 },
+  others: [],
+}
+
 /** A standalone node that serves an empty store, with the given overrides. */
 export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
   return {
@@ -96,6 +107,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     maintain: () => 'started',
     changeSetting: () => Promise.resolve({ status: 202, text: 'holds_max = 5 was proposed' }),
     setTime: () => Promise.resolve({ status: 202, text: JSON.stringify(SET_TIME) }),
+    night: () => Promise.resolve(NO_NIGHT),
     shutdown: () => {},
     reloadTokens: () => 0,
     rotateTls: () => true,

@@ -61,6 +61,8 @@ export type NodeInMemory = {
   index: number
   /** Shard time, ms; 0 for an hour after the beginning of the day. */
   timeMs: number
+  /** Gets each entry, as a log would. */
+  onEntry?: (index: number, bytes: Uint8Array) => void
 }
 
 function timeOf({ day, timeMs }: NodeInMemory): number {
@@ -168,6 +170,7 @@ function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
   proposals.writer.at = 0
   stampCommand(new DataView(bytes.buffer), 0, timeOf(node), node.day)
   node.index++
+  node.onEntry?.(node.index, bytes)
   const applied = applyCommand(node.context, node.index, bytes, 0, bytes.length)
   const { code, value, detail } = applied
   const frame = staysOf(node.store).replyTo(applied)
@@ -186,6 +189,7 @@ export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: C
   const bytes = writer.bytes.slice(0, writer.at)
   stampCommand(new DataView(bytes.buffer), 0, node.timeMs === 0 ? node.day * DAY_MS : node.timeMs, node.day)
   node.index++
+  node.onEntry?.(node.index, bytes)
   const { code } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
   publish(node.store, node.index)
   return code

@@ -24,6 +24,7 @@ import { createLimitsCache, type LimitsCache, runQuery } from '../nodes/query.ts
 import { oneNode, type Target, targetOf } from '../nodes/target.ts'
 import { calendarReplicas, propertyCalendar } from '../segments/calendar.ts'
 import { createSegmentsCache, segmentProperties, segmentsOf } from '../segments/list.ts'
+import { nightHistory } from '../segments/night.ts'
 import { changeStay } from '../stays/change.ts'
 import { changeSetting } from '../stays/settings.ts'
 import { findStay, stayFigures, stayList, stayNights } from '../stays/stays.ts'
@@ -143,6 +144,7 @@ export function createPlayground(given: PlaygroundParts): Playground {
       'GET /api/v1/shards/{shard}/segments': (request) => segmentsOf(reach, segments, request),
       'GET /api/v1/shards/{shard}/segments/{segment}/properties': (request) => segmentProperties(reach, request),
       'GET /api/v1/shards/{shard}/properties/{property}': (request) => propertyCalendar(reach, limits, request),
+      'GET /api/v1/shards/{shard}/properties/{property}/night': (request) => nightHistory(reach, request),
       'GET /api/v1/shards/{shard}/properties/{property}/replicas': (request) =>
         calendarReplicas(reach, limits, request),
       'GET /api/v1/shards/{shard}/stays': (request) => stayList(reach, request),

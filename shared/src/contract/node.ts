@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
 import { ID_RULE, parseId } from '../ids.ts'
 import { MEMBER_OPERATIONS } from '../membership.ts'
+import { nightBody, nightQuery } from './night.ts'
 
 export const NODE_HTTP_LIMITS = {
   bodyBytesMax: 65_536,
@@ -490,10 +491,10 @@ export const maintenanceRequest = z.object({ force: z.boolean().default(false) }
 const reloadTokensBody = z.object({ message: z.literal('tokens reloaded'), tokens: count })
 
 /**
- * Required access: public, or a role and those above it (docs/design/http.md#access). `adminToken` requires a token
- * even without an auth file, in which case no token is valid.
+ * Required access: public, or a role and those above it (docs/design/http.md#access). `clientOnly` is never public with
+ * an auth file. `adminToken` requires a token even without an auth file, in which case no token is valid.
  */
-export type NodeAccess = 'open' | 'monitoring' | 'client' | 'admin' | 'adminToken'
+export type NodeAccess = 'open' | 'monitoring' | 'client' | 'clientOnly' | 'admin' | 'adminToken'
 
 export type NodeRoute = {
   readonly method: 'GET' | 'POST'
@@ -548,6 +549,10 @@ export const NODE_ROUTES = {
   coverage: {
     ...route('GET', '/coverage', 'client', 200, nodeCoverageBody, 'Packages by segment and day.'),
     query: coverageQuery,
+  },
+  night: {
+    ...route('GET', '/night', 'clientOnly', 200, nightBody, 'Changes of a night that the retained log has.'),
+    query: nightQuery,
   },
   config: route('GET', '/config', 'admin', 200, configBody, 'The configuration and where each value came from.'),
   saveSnapshot: route('POST', '/save-snapshot', 'admin', 202, messageBody, 'Starts a snapshot.'),

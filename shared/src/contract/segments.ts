@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
 import { VIEW_ROLES } from './cluster-view.ts'
 import { type ControlRoute, count, time } from './control.ts'
+import { NIGHT_LIMITS, nightBody } from './night.ts'
 import { propertiesBody } from './node.ts'
 
 export const SEGMENT_LIMITS = {
@@ -137,6 +138,10 @@ const calendarReplicas = z.object({
 })
 export type CalendarReplicas = z.infer<typeof calendarReplicas>
 
+/** What a node found, with the node: a cursor is of the log of one node. */
+const nightHistory = nightBody.extend({ shard: z.string(), node: z.string(), role: z.enum(VIEW_ROLES), at: time })
+export type NightHistory = z.infer<typeof nightHistory>
+
 export const SEGMENT_ROUTES = {
   'GET /api/v1/shards/{shard}/segments': {
     access: 'query',
@@ -169,6 +174,19 @@ export const SEGMENT_ROUTES = {
         .optional(),
     }),
     response: propertyCalendar,
+  },
+  'GET /api/v1/shards/{shard}/properties/{property}/night': {
+    access: 'query',
+    summary: 'Changes of one room type and night that the retained log of a node has, newest first.',
+    params: propertyParams,
+    query: z.object({
+      room: name.min(1),
+      date: day,
+      /** That of the page before, when there is a cursor. */
+      node: z.string().max(128).optional(),
+      cursor: z.string().max(NIGHT_LIMITS.nightCursorCharsMax).optional(),
+    }),
+    response: nightHistory,
   },
   'GET /api/v1/shards/{shard}/properties/{property}/replicas': {
     access: 'query',

@@ -39,6 +39,7 @@ import { queryNights } from './open-query.ts'
 import { cellKey, type Metric, monthText, type NightStaysCount, PropertyCalendar } from './property-calendar.tsx'
 import { useCalendar, useReplicas } from './queries.ts'
 
+const NightHistory = late(async () => (await import('./night-history.tsx')).NightHistory)
 const EditDialog = late(async () => (await import('./edit-dialog.tsx')).EditDialog)
 
 const METRICS = ['price', 'availability', 'features'] as const
@@ -359,6 +360,9 @@ function NightPanel(props: NightProps) {
   const isRange = from !== to
   const { nights, sold, soldOut, sum, min, max } = figuresOf(grid, selected)
   const night = isRange ? undefined : grid.night(room, from)
+  const [node] = useUrlParam('node')
+  const [history, setHistory] = useUrlParam('history')
+  const isHistory = history !== '' && !isRange
   return (
     <section
       aria-label={copy.night.label}
@@ -404,6 +408,11 @@ function NightPanel(props: NightProps) {
         )}
       </div>
       <div className="ms-auto flex flex-wrap gap-2">
+        {!isRange && (
+          <Button icon="clock" aria-expanded={isHistory} onClick={() => setHistory(isHistory ? '' : 'open')}>
+            {copy.history.open}
+          </Button>
+        )}
         <Button icon="playground" onClick={() => onQuery(datesBetween(from, to))}>
           {copy.night.query}
         </Button>
@@ -412,6 +421,11 @@ function NightPanel(props: NightProps) {
         </Button>
       </div>
       {!isRange && taken && <NightStays shard={shard} property={property} room={room} date={from} />}
+      {isHistory && (
+        <Suspense fallback={null}>
+          <NightHistory shard={shard} node={node} of={{ property, room, date: from }} />
+        </Suspense>
+      )}
     </section>
   )
 }

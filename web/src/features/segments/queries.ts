@@ -91,3 +91,22 @@ export function useReplicas(shard: string, property: string, from: string, isOn:
     { enabled: isOn, gcTime: 0 },
   )
 }
+
+export type NightOf = { readonly property: string; readonly room: string; readonly date: string }
+
+/** Changes of a night, newest first. A page continues in the log of the node that had the page before. */
+export function useNightHistory(shard: string, { property, room, date }: NightOf, node: string) {
+  return useInfiniteQuery({
+    queryKey: ['night-history', shard, property, room, date, node],
+    queryFn: ({ signal, pageParam: { cursor, from } }) =>
+      call('GET /api/v1/shards/{shard}/properties/{property}/night', {
+        params: { shard, property },
+        query: { room, date, ...(from && { node: from }), ...(cursor && { cursor }) },
+        signal,
+      }),
+    initialPageParam: { cursor: '', from: node },
+    getNextPageParam: (page) => (page.next === '' ? undefined : { cursor: page.next, from: page.node }),
+    staleTime: 0,
+    retry: false,
+  })
+}
