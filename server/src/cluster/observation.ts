@@ -27,7 +27,7 @@ export type Source = {
   readonly body: string
 }
 
-export type Observed<T> = { readonly value: T; readonly at: number }
+type Observed<T> = { readonly value: T; readonly at: number }
 
 /** Configured limits that affect a node's state. Undefined when its configuration cannot be read. */
 export type NodeLimits = {
