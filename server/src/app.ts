@@ -26,6 +26,7 @@ import { mountWeb } from './http/web.ts'
 import { importsRoutes } from './imports/imports-module.ts'
 import { acceptClient, stopLive } from './live/live.ts'
 import { createParts, type Parts, type Tables } from './parts.ts'
+import { countClients, probesModule } from './probes/probes-module.ts'
 import { createProgram, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
 import { type RemoteQueue, remoteQueueModule } from './queue/remote.ts'
@@ -119,6 +120,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       access,
       live,
       collector: parts.cluster.collector,
+      clients: () => countClients(parts.probes),
       tls,
       queue: measuredQueue(queue, options.clock),
     }),
@@ -131,6 +133,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),
     importsRoutes(parts.imports),
+    probesModule(parts.probes),
     ...(queue !== undefined ? [queue.module] : remoteQueue(config, parts)),
   ]
   await registerModules(app, modules, http)

@@ -79,6 +79,11 @@ export const CONTROL_SCHEMA = {
   node_client_token: { ...settingText(''), secret: true, summary: 'Token to run queries on nodes.' },
   node_admin_token: { ...settingText(''), secret: true, summary: 'Token to change members and leader.' },
   registry_token: { ...settingText(''), secret: true, summary: 'Token to read the registry.' },
+  probe_interval_secs: {
+    ...whole(5, 0, 3_600, 'seconds'),
+    summary:
+      'How often each shard is probed as its clients reach it, through every edge router, or without any at every node: a search, and a hold with its release. 0: never.',
+  },
   environment: {
     ...settingText('DEVELOPMENT'),
     summary: 'Label shown on every page, until it is changed in the console.',

@@ -22,6 +22,15 @@ export const CONTROL_METRICS = {
   control_node_requests_total: counter('Poll requests to nodes.'),
   control_node_failures_total: counter('Poll requests without a valid response.'),
   control_poll_round_seconds: gauge('Duration of the last poll round over all nodes.'),
+  control_probes_total: counter(
+    'Probes of clients that were answered, or failed: a search, and a hold with its release, by request.',
+    ['request', 'result'],
+  ),
+  control_probe_seconds: {
+    ...histogram('Time to the answer of a probe, by request.', ['request']),
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
+  },
+  control_probed_shards: gauge('Shards by what their clients get: answered, partly, failing, unmeasured.', ['state']),
   control_database_up: gauge('1 while the database responds.'),
   token_not_after_seconds: TOKEN_END_METRIC,
   tls_cert_not_after_seconds: gauge('Expiry of the certificate of a listener, seconds since 1970.', ['listener']),

@@ -33,6 +33,7 @@ import { offerTopics, touchTopic } from './live/topics.ts'
 import { createPlayground, type Playground } from './playground/playground.ts'
 import { allSaved } from './playground/saved.ts'
 import type { PlaygroundTables } from './playground/tables.ts'
+import { createProbes, type Probes } from './probes/probes-module.ts'
 import type { Program } from './program.ts'
 
 /** Every table of the control plane; each part declares its own. */
@@ -48,6 +49,7 @@ export type Parts = {
   readonly cluster: ClusterModule
   readonly playground: Playground
   readonly imports: ImportsModule
+  readonly probes: Probes
 }
 
 /** Dependencies of all parts. */
@@ -88,6 +90,13 @@ export function createParts(base: Base): Parts {
     clock,
     connection: clientToken === undefined ? {} : { token: clientToken },
   })
+  const probes = createProbes({
+    intervalMs: config.probeIntervalSecs * 1_000,
+    token: clientToken,
+    ...{ cluster, clock, log },
+    onProbe: (request, seconds) => countProbe(program, request, seconds),
+  })
+  clusterModule.clients = () => probes.view
   const imports = connectImports(base, { live, audit, cluster: clusterModule })
   const accounts = createAccounts({
     database,
@@ -104,7 +113,7 @@ export function createParts(base: Base): Parts {
     }),
     onSignIn: (result) => program.metrics.of.control_sign_ins_total.inc({ result }),
   })
-  return { program, settings, live, audit, access, accounts, cluster: clusterModule, playground, imports }
+  return { program, settings, live, audit, access, accounts, cluster: clusterModule, playground, imports, probes }
 }
 
 function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
@@ -156,6 +165,11 @@ function connectImports(
   addAttentionSource(cluster, () => importSeeds(importViews(module.imports), clock.wallMs()))
   addValueSource(cluster, () => importValues(module.imports))
   return module
+}
+
+function countProbe({ metrics: { of } }: Program, request: 'search' | 'hold', seconds: number | undefined): void {
+  of.control_probes_total.inc({ request, result: seconds === undefined ? 'failed' : 'answered' })
+  if (seconds !== undefined) of.control_probe_seconds.observe({ request }, seconds)
 }
 
 /** A configured text; undefined when it is ''. */

@@ -46,6 +46,8 @@ export type Measured = {
   readonly access: Access
   readonly live: Live
   readonly collector: Collector
+  /** Shards by what the probes of their clients measured. */
+  readonly clients: () => readonly (readonly [state: string, shards: number])[]
   readonly tls: { material(): Pick<TlsMaterial, 'notAfterMs' | 'authorityNotAfterMs'> } | undefined
   /** The job queue, where it is served. */
   readonly queue:
@@ -102,6 +104,7 @@ async function readMetrics(
   setTotal(metrics.of.control_node_requests_total, polled.requests)
   setTotal(metrics.of.control_node_failures_total, polled.failures)
   metrics.of.control_poll_round_seconds.set(polled.roundMs / 1000)
+  for (const [state, shards] of measured.clients()) metrics.of.control_probed_shards.set({ state }, shards)
   if (tls !== undefined)
     metrics.of.tls_cert_not_after_seconds.set({ listener: 'http' }, tls.material().notAfterMs / 1000)
   reply.header('content-type', METRICS_CONTENT_TYPE)

@@ -1,6 +1,13 @@
-import type { FabricComponent, FabricKind, TopicStats } from '@vacancy/shared/contract'
+import type {
+  ClientsOfShard,
+  ClientWay,
+  FabricComponent,
+  FabricKind,
+  ShardView,
+  TopicStats,
+} from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { fabricSeeds, importSeeds, ownSeeds, queueSeeds } from './attention-sources.ts'
+import { clientSeeds, fabricSeeds, importSeeds, ownSeeds, queueSeeds } from './attention-sources.ts'
 
 const SINCE = '2026-11-20T09:00:00.000Z'
 const NOW = Date.parse('2026-11-20T12:00:00Z')
@@ -113,4 +120,103 @@ test('a control plane that is late says so of itself', () => {
     ['control-plane', `${short}: shard s1 was not read lately, and may be in any state`],
   ])
   expect(said(3_000, ['s1', 's2'])[0]?.[1]).toContain('3 s behind: 2 shards were not read lately')
+})
+
+// Clients
+
+const way = (shard: string, id: string, more: Partial<ClientWay> = {}): ClientWay => ({
+  ...{ shard, through: 'node', id, state: 'answers', message: '', code: '', failing: null, since: null },
+  ...{ answeredAt: SINCE, search: { latency: null, answered: 1, failed: 0 } },
+  ...{ hold: { latency: null, answered: 1, failed: 0 }, ...more },
+})
+const FAILS = { state: 'fails', message: 'Searches fail: no answer', failing: 'search', since: SINCE } as const
+const NO_HOLDS = { ...FAILS, message: 'Holds fail: no leader', failing: 'hold' } as const
+const edgeWay = (shard: string, id: string, more: Partial<ClientWay> = {}) =>
+  way(shard, id, { through: 'edge', ...more })
+const clientsOf = (shard: string, state: ClientsOfShard['state'], ...ways: ClientWay[]): ClientsOfShard => ({
+  ...{ shard, state, message: ways.find((each) => each.message !== '')?.message ?? '', search: null, hold: null, ways },
+})
+const viewsOf = (state: ShardView['state'], nodeState: ShardView['nodes'][number]['state'] = 'healthy') =>
+  ['s1', 's2'].map((id) => ({
+    ...{ id, zone: 'z1', state, nodes: ['n1', 'n2'].map((node) => ({ id: node, state: nodeState })) },
+  })) as unknown as ShardView[]
+
+test.each<[string, ClientsOfShard[], ShardView[], FabricComponent[], string[]]>([
+  ['clients are answered', [clientsOf('s1', 'answers', way('s1', 'n1'))], viewsOf('healthy'), [], []],
+  [
+    'nothing was measured',
+    [clientsOf('s1', 'waiting', way('s1', 'n1', { state: 'waiting' }))],
+    viewsOf('healthy'),
+    [],
+    [],
+  ],
+  [
+    'no way in to a shard answers',
+    [clientsOf('s1', 'fails', way('s1', 'n1', FAILS), way('s1', 'n2', FAILS))],
+    viewsOf('healthy'),
+    [],
+    ['1 crit Clients of s1 get no answer: searches fail: no answer'],
+  ],
+  [
+    'searches are answered, and no hold is',
+    [clientsOf('s1', 'fails', way('s1', 'n1', NO_HOLDS), way('s1', 'n2', NO_HOLDS))],
+    viewsOf('healthy'),
+    [],
+    ['1 crit Clients of s1 cannot book: holds fail: no leader'],
+  ],
+  [
+    'one of two nodes answers no client',
+    [clientsOf('s1', 'partly', way('s1', 'n1'), way('s1', 'n2', FAILS))],
+    viewsOf('healthy'),
+    [],
+    ['2 warn Clients of s1 get no answer through n2: searches fail: no answer'],
+  ],
+  [
+    'that node is unreachable, which is an item already',
+    [clientsOf('s1', 'partly', way('s1', 'n1'), way('s1', 'n2', FAILS))],
+    viewsOf('healthy', 'unreachable'),
+    [],
+    [],
+  ],
+  [
+    'the shard has no quorum, which is an item already',
+    [clientsOf('s1', 'fails', way('s1', 'n1', NO_HOLDS), way('s1', 'n2', FAILS))],
+    viewsOf('quorum-lost'),
+    [],
+    [],
+  ],
+  [
+    'an edge router answers for no shard: one item',
+    [
+      clientsOf('s1', 'partly', edgeWay('s1', 'e1', FAILS), edgeWay('s1', 'e2')),
+      clientsOf('s2', 'partly', edgeWay('s2', 'e1', FAILS), edgeWay('s2', 'e2')),
+    ],
+    viewsOf('healthy'),
+    [component('edge', 'e1'), component('edge', 'e2')],
+    ['2 warn Clients get no answer through edge e1: searches fail: no answer'],
+  ],
+  [
+    'the only edge router answers for no shard',
+    [clientsOf('s1', 'fails', edgeWay('s1', 'e1', FAILS)), clientsOf('s2', 'fails', edgeWay('s2', 'e1', FAILS))],
+    viewsOf('healthy'),
+    [component('edge', 'e1')],
+    ['1 crit Clients get no answer through edge e1: searches fail: no answer'],
+  ],
+  [
+    'it is down, which is an item already',
+    [clientsOf('s1', 'fails', edgeWay('s1', 'e1', FAILS))],
+    viewsOf('healthy'),
+    [component('edge', 'e1', { ...DOWN, cuts: [NO_EDGE] })],
+    [],
+  ],
+  [
+    'the bridge of a shard is down, which is an item already',
+    [clientsOf('s1', 'fails', edgeWay('s1', 'e1', FAILS)), clientsOf('s2', 'answers', edgeWay('s2', 'e1'))],
+    viewsOf('healthy'),
+    [component('edge', 'e1'), component('bridge', 'b1', { ...DOWN, shard: 's1', cuts: ['x'] })],
+    [],
+  ],
+])('%s', (_, clients, views, components, items) => {
+  const seeds = clientSeeds(clients, views, components)
+  expect(seeds.map(({ rule, level, message }) => `${rule} ${level} ${message}`)).toEqual(items)
 })

@@ -1,6 +1,15 @@
 /** Attention items beyond shards: what clients cannot reach, the queue, imports, and the control plane. Pure. */
 import { groupDigits } from '@vacancy/shared'
-import type { FabricComponent, FabricKind, ImportView, TopicStats, TopologyView } from '@vacancy/shared/contract'
+import type {
+  ClientsOfShard,
+  ClientWay,
+  FabricComponent,
+  FabricKind,
+  ImportView,
+  ShardView,
+  TopicStats,
+  TopologyView,
+} from '@vacancy/shared/contract'
 import { secondsText } from '../history/figures.ts'
 import type { AttentionSeed } from './attention.ts'
 
@@ -70,6 +79,98 @@ export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): A
     })
   }
   return seeds
+}
+
+/** A shard in these states has an item that names the cause, and what clients miss. */
+const EXPLAINED: ReadonlySet<ShardView['state']> = new Set(['quorum-lost', 'no-leader', 'disagree', 'unknown'])
+/** So has a node. */
+const EXPLAINED_NODES: ReadonlySet<ShardView['nodes'][number]['state']> = new Set([
+  ...(['unreachable', 'not-answering', 'unavailable', 'cores-changed', 'conflicting-leader'] as const),
+])
+
+/** What clients miss by the probes: one item for an edge router, else for a shard, unless another item names the cause. */
+export function clientSeeds(
+  clients: readonly ClientsOfShard[],
+  shards: readonly ShardView[],
+  components: readonly FabricComponent[],
+): AttentionSeed[] {
+  const views = new Map(shards.map((shard) => [shard.id, shard]))
+  const open = clients.filter(({ shard, state }) => {
+    const view = views.get(shard)
+    return (
+      (state === 'fails' || state === 'partly') && view && !EXPLAINED.has(view.state) && !isCutOff(view, components)
+    )
+  })
+  const edges = edgesThatFail(clients)
+  const seeds = [...edges].flatMap(([id, ways]): AttentionSeed[] => {
+    const affected = ways.filter(({ shard }) => open.some((each) => each.shard === shard))
+    if (isDown(id, components) || affected.length === 0) return []
+    const isOnly = affected.some(({ shard }) => clients.some((each) => each.shard === shard && each.state === 'fails'))
+    const of = { area: 'fabric', shard: null, node: null, value: null, action: 'Show' } as const
+    return [
+      {
+        ...{ ...of, ...rankOf(isOnly), id: `${isOnly ? 1 : 2}:clients:edge:${id}`, since: sinceOf(affected) },
+        message: `Clients get no answer through edge ${id}: ${startedLow((affected[0] as ClientWay).message)}`,
+        href: `/topology?focus=${encodeURIComponent(`edge ${id}`)}`,
+      },
+    ]
+  })
+  for (const { shard, state, message, ways } of open) {
+    const view = views.get(shard) as ShardView
+    const failing = ways.filter(
+      (way) => way.state === 'fails' && !isExplained(way, view, (id) => edges.has(id) || isDown(id, components)),
+    )
+    if (failing.length === 0 && !(state === 'fails' && ways.every((way) => way.state !== 'fails'))) continue
+    const isWhole = state === 'fails'
+    const isHold = isWhole && ways.some(({ failing: request }) => request !== 'search')
+    const through = isWhole ? '' : ` through ${failing.map(({ id }) => id).join(', ')}`
+    const why = startedLow(isWhole ? message : (failing[0] as ClientWay).message)
+    const of = { area: 'shards', shard, node: null, value: null, action: `Open ${shard}` } as const
+    seeds.push({
+      ...{ ...of, ...rankOf(isWhole), id: `${isWhole ? 1 : 2}:clients:${shard}` },
+      message: `Clients of ${shard} ${isHold ? 'cannot book' : 'get no answer'}${through}: ${why}`,
+      href: `/shards/${encodeURIComponent(shard)}`,
+      ...(failing.length > 0 && { since: sinceOf(failing) }),
+    })
+  }
+  return seeds
+}
+
+const rankOf = (isWhole: boolean) => ({ rule: isWhole ? 1 : 2, level: isWhole ? 'crit' : 'warn' }) as const
+
+const sinceOf = (ways: readonly ClientWay[]) => ways.flatMap(({ since }) => since ?? []).sort()[0] as string
+
+/** It has an item of its own. */
+function isDown(edge: string, components: readonly FabricComponent[]): boolean {
+  const found = components.find(({ kind, id }) => kind === 'edge' && id === edge)
+  return found !== undefined && (found.level === 'crit' || found.cuts.length > 0)
+}
+
+function isExplained(way: ClientWay, view: ShardView, hasItem: (edge: string) => boolean): boolean {
+  if (way.through === 'edge') return hasItem(way.id)
+  const node = view.nodes.find(({ id }) => id === way.id)
+  return node !== undefined && EXPLAINED_NODES.has(node.state)
+}
+
+/** Edge routers through which no shard gets an answer, of several that are measured. */
+function edgesThatFail(clients: readonly ClientsOfShard[]): Map<string, ClientWay[]> {
+  const ways = new Map<string, ClientWay[]>()
+  for (const way of clients.flatMap((each) => each.ways)) {
+    const isMeasured = way.through === 'edge' && (way.state === 'fails' || way.state === 'answers')
+    if (isMeasured) ways.set(way.id, [...(ways.get(way.id) ?? []), way])
+  }
+  for (const [id, through] of ways) {
+    if (through.length < 2 || through.some(({ failing }) => failing !== 'search')) ways.delete(id)
+  }
+  return ways
+}
+
+/** A bridge or zone router in front of the shard is down, and has an item. */
+function isCutOff({ id, zone }: ShardView, components: readonly FabricComponent[]): boolean {
+  return components.some(
+    (each) =>
+      each.cuts.length > 0 && !CONTINUES.has(each.kind) && (each.shard === id || (!each.shard && each.zone === zone)),
+  )
 }
 
 const topologyOf = ({ key }: FabricComponent) => `/topology?focus=${encodeURIComponent(key)}`

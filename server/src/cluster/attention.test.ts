@@ -13,7 +13,13 @@ const view = (nodes: readonly NodeObservation[], change: Partial<ShardView> = {}
 })
 const seedsOf = (
   shard: ShardView,
-  more: { operations?: Operation[]; limits?: NodeLimits; registryHash?: string; oversold?: number } = {},
+  more: {
+    operations?: Operation[]
+    limits?: NodeLimits
+    registryHash?: string
+    oversold?: number
+    clients?: string
+  } = {},
 ) =>
   attentionSeeds({
     shards: [shard],
@@ -21,6 +27,7 @@ const seedsOf = (
     operations: more.operations ?? [],
     limitsOf: () => more.limits,
     oversoldOf: () => more.oversold ?? 0,
+    clientsOf: () => more.clients ?? '',
     registryHash: more.registryHash,
   })
 const limits = {
@@ -62,6 +69,11 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     1,
     's1 has lost its quorum: 1 of 3 voters answer, 2 needed (n2, n3 down)',
     seedsOf(view([healthy[0] as NodeObservation, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
+  ],
+  [
+    1,
+    's1 has no leader; clients cannot book',
+    seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }), { clients: 'clients cannot book' }),
   ],
   [1, 's1 has no leader', seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }))],
   [1, 'Nodes of s1 disagree about the leader', seedsOf(view(healthy, { state: 'disagree', level: 'crit' }))],

@@ -47,6 +47,8 @@ export function attentionSeeds(facts: {
   readonly limitsOf: (shard: string) => NodeLimits | undefined
   /** Nights on which rooms on hold are missing. */
   readonly oversoldOf: (shard: string) => number
+  /** What its clients were measured to miss, "clients cannot book"; '' for nothing. */
+  readonly clientsOf?: (shard: string) => string
   /** Ordered hash of the registry's list. */
   readonly registryHash: string | undefined
   /** Of the other parts of the system. */
@@ -112,7 +114,9 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     disagree: `Nodes of ${id} disagree about the leader`,
     ...(shard.nodes.every(({ error }) => error !== null) && { unknown: `No node of ${id} answers` }),
   }
-  const message = broken[shard.state]
+  const seen = facts.clientsOf?.(id) ?? ''
+  const cause = broken[shard.state]
+  const message = cause === undefined || seen === '' ? cause : `${cause}; ${seen}`
   if (message !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, message)
   // One item from the detection until the node is back.
   const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
@@ -308,6 +312,7 @@ export function summarise(facts: {
   readonly environment: Environment
   readonly shards: readonly ShardView[]
   readonly briefs: readonly ShardBrief[]
+  readonly clients: Summary['clients']
   readonly attention: readonly AttentionItem[]
   readonly running: Summary['running']
   readonly events: Summary['events']
@@ -346,6 +351,7 @@ export function summarise(facts: {
               .sort()
               .at(-1) as string,
           },
+    clients: facts.clients,
     attention: [...attention],
     shards: [...facts.briefs],
     running: facts.running,

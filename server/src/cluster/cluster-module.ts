@@ -157,6 +157,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     lateness: 0,
     savedAt: 0,
     saving: Promise.resolve(),
+    clients: undefined,
   }
   offerTopics(live, /^topology$/, () => fabricView(module))
   offerTopics(live, /^summary$/, () => summaryOf(module))
@@ -226,6 +227,8 @@ export function clusterOf(module: ClusterModule): Cluster {
     dayBegins: (shard) => dayBegins(collector, shard),
     addresses: (shard) => addressesOf(module, shard),
     edges: () => edgeAddresses(module.fabric),
+    entrances: () => entrancesOf(module.fabric),
+    segmentOf: (shard) => segmentOf(collector, shard),
     proxies: () => proxyUrls(module.fabric),
     ownerOf: (segment) => ownerOf(collector.discovery.registry.topology?.segments, segment),
     request: (node, path, options) => requestNode(module, node, path, options),
@@ -240,7 +243,30 @@ function dayBegins(collector: Collector, shard: string): number {
   return told?.status?.value.stays?.settings.day_begins_minutes ?? 0
 }
 
-function ownerOf(segments: { readonly [name: string]: string } | undefined, segment: string): string | undefined {
+type Segments = { readonly [name: string]: string }
+
+/** A segment of each shard, by the list of the registry. */
+const firstSegments = new WeakMap<Segments, ReadonlyMap<string, string>>()
+
+function segmentOf(collector: Collector, shard: string): string | undefined {
+  const listed = collector.discovery.registry.topology?.segments
+  const told = observationsOf(collector, shard).find(({ status }) => status?.value.segments.length)
+  return (listed && firstOf(listed).get(shard)) ?? told?.status?.value.segments[0]?.name
+}
+
+function firstOf(segments: Segments): ReadonlyMap<string, string> {
+  const known = firstSegments.get(segments)
+  if (known) return known
+  const first = new Map<string, string>()
+  for (const [segment, shard] of Object.entries(segments)) {
+    const other = first.get(shard)
+    if (other === undefined || segment < other) first.set(shard, segment)
+  }
+  firstSegments.set(segments, first)
+  return first
+}
+
+function ownerOf(segments: Segments | undefined, segment: string): string | undefined {
   return segments && Object.hasOwn(segments, segment) ? segments[segment] : undefined
 }
 
@@ -430,6 +456,12 @@ export function edgeAddresses(fabric: Fabric): readonly NodeAddress[] {
     const tcp = tcpOf(edge)
     return tcp ? [{ id: edge.key, shard: '', zone: '', apiUrl: edge.apiUrl, tcp }] : []
   })
+}
+
+function entrancesOf({ components }: Fabric): { readonly id: string; readonly address: NodeAddress['tcp'] }[] {
+  return [...components.values()].flatMap((each) =>
+    each.kind === 'edge' ? [{ id: each.id, address: tcpOf(each) }] : [],
+  )
 }
 
 export function proxyUrls(fabric: Fabric): readonly string[] {

@@ -1,7 +1,16 @@
 /** State of the cluster module, and how its parts find shards and nodes in it. */
 import type { Clock } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import type { Environment, NodeCodecs, NodeView, ShardBrief, ShardView, Summary } from '@vacancy/shared/contract'
+import type {
+  ClientsOfShard,
+  ClientsSummary,
+  Environment,
+  NodeCodecs,
+  NodeView,
+  ShardBrief,
+  ShardView,
+  Summary,
+} from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Fabric } from '../fabric/fabric.ts'
@@ -101,7 +110,11 @@ export type ClusterModule = {
   lateness: number
   savedAt: number
   saving: Promise<void>
+  /** What clients see, where it is probed. */
+  clients: (() => ClientsSeen) | undefined
 }
+
+export type ClientsSeen = { readonly clients: ClientsSummary; readonly shards: readonly ClientsOfShard[] }
 
 export function nodeView(module: ClusterModule, shard: string, id: string): NodeView | undefined {
   return shardView(module.collector, shard)?.nodes.find((node) => node.id === id)

@@ -40,6 +40,10 @@ export type Cluster = {
   addresses(shard: string): readonly NodeAddress[]
   /** Edge routers that respond and tell where they accept clients; they are not in a shard. */
   edges(): readonly NodeAddress[]
+  /** All edge routers, whether they respond or not; the address is undefined until one has told where it accepts clients. */
+  entrances(): readonly { readonly id: string; readonly address: NodeAddress['tcp'] }[]
+  /** A segment of a shard, for reads of any of its data; undefined while none is known. */
+  segmentOf(shard: string): string | undefined
   /** HTTP addresses of the proxies that respond. */
   proxies(): readonly string[]
   /** The shard of a segment, by the last reply of the registry. */

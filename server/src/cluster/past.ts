@@ -127,6 +127,7 @@ async function pastSummary(module: ClusterModule, { at, shards }: PastState): Pr
   const found = await eventsOf(events, { to: at, limit: 4 * RECENT_MAX })
   return {
     ...summarise({
+      clients: null,
       at,
       environment: deps.environment(),
       shards,

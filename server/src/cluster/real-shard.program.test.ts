@@ -1,8 +1,13 @@
+import { connect } from '@vacancy/client'
+import { systemClock } from '@vacancy/shared'
+import { statusBody } from '@vacancy/shared/contract'
 import { ADMIN_TOKEN } from '@vacancy/testkit/shard'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { closeProbeClients, createProbeClients, probe } from '../probes/probe.ts'
 import { type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
 import { startNode, startShard, type TestShard } from '../testing/nodes.ts'
+import type { NodeAddress } from './cluster.ts'
 
 let shard: TestShard
 let world: ClusterWorld
@@ -66,6 +71,34 @@ test('state, data, metrics and configuration of real nodes are read', async () =
     })
   }
   expect(seen()).toMatchObject({ electionTimeoutMs: 800, missing: [] })
+})
+
+test('a probe of each node is answered: its hold is committed at the leader, and leaves nothing', async () => {
+  const clients = createProbeClients({ connect, clock: systemClock, token: ADMIN_TOKEN })
+  const applied = () => Math.max(...seen().nodes.map(({ appliedIndex }) => appliedIndex ?? 0))
+  try {
+    await until('the shard is healthy', settled)
+    const { leader } = seen()
+    const before = applied()
+    const results = await Promise.all(
+      world.cluster.addresses('s1').map(async (node) => {
+        const of = { key: node.id, shard: 's1', through: 'node', id: node.id, segment: 'tyrol' } as const
+        return [node.id, await probe(clients, { ...of, address: node.tcp as NonNullable<typeof node.tcp> })] as const
+      }),
+    )
+
+    for (const [id, { search, hold }] of results) {
+      expect([id, search.kind, hold?.kind]).toEqual([id, 'answered', id === leader ? 'answered' : 'elsewhere'])
+    }
+    await until('hold and release are two entries at least', () => applied() >= before + 2)
+    await until('all nodes have applied them', settled)
+    const { body } = await world.cluster.request(world.cluster.addresses('s1')[0] as NodeAddress, '/status', {
+      as: 'admin',
+    })
+    expect(statusBody.parse(JSON.parse(body)).stays).toMatchObject({ stays: 0, held: 0 })
+  } finally {
+    await closeProbeClients(clients)
+  }
 })
 
 test('a shard that waits for its founding voters is known from the registry alone, with what it waits for', async () => {

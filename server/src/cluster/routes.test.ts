@@ -83,7 +83,11 @@ test('events, configuration, registry, codecs, series and the resolver respond',
   expect(answers[1]?.body).toMatchObject({ nodes: ['n1', 'n2', 'n3'], missing: [] })
   expect(answers[2]?.body.services.filter(({ kind }: { kind: string }) => kind === 'node')).toHaveLength(6)
   expect(answers[3]?.body.nodes.every(({ equal }: { equal: boolean }) => equal)).toBe(true)
-  expect(resolved.body).toMatchObject({ status: 200, address: '127.0.0.1', error: '' })
+  expect(resolved.body).toMatchObject({
+    status: 200,
+    address: expect.stringMatching(/^127[.]0[.]0[.]1:\d+$/),
+    error: '',
+  })
 })
 
 test('a viewer may plan and sees why it cannot start; an admin starts with a reason', async () => {

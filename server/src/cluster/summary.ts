@@ -2,7 +2,7 @@
 import type { NodeView, Summary } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'
-import { fabricSeeds, ownSeeds } from './attention-sources.ts'
+import { clientSeeds, fabricSeeds, ownSeeds } from './attention-sources.ts'
 import { briefsOf, type ClusterModule } from './cluster-state.ts'
 import { observationsOf, shardViews } from './collector.ts'
 import { runningOperations } from './operation-state.ts'
@@ -36,9 +36,11 @@ export function setAside(module: ClusterModule, item: string, aside: Aside | und
 
 /** Items of what is not a shard and reports no change. */
 export function readOtherAttention(module: ClusterModule): void {
+  const { components } = fabricView(module)
   module.otherAttention = [
-    ...fabricSeeds(fabricView(module)),
+    ...fabricSeeds({ components }),
     ...ownSeeds(module.lateness, unreadShards(module)),
+    ...clientSeeds(module.clients?.().shards ?? [], shardViews(module.collector), components),
     ...module.attentionSources.flatMap((source) => source()),
   ]
 }
@@ -62,12 +64,26 @@ function refreshAttention(module: ClusterModule): void {
         0,
         ...observationsOf(module.collector, shard).map(({ status }) => status?.value.stays?.oversold_nights ?? 0),
       ),
+    clientsOf: clientsOf(module),
     registryHash: module.registryCodecs?.ordered_hash,
     others: module.otherAttention,
   })
   const settled = settleAttention(seeds, module.attentionMemory, module.aside, now)
   module.attentionMemory = settled.memory
   module.attention = settled.items
+}
+
+/** What clients of a shard miss, for the item of its cause. */
+function clientsOf({ clients }: ClusterModule): (shard: string) => string {
+  const failing = new Map(
+    clients?.().shards.flatMap(({ shard, state, ways }) =>
+      state === 'fails' ? [[shard, ways.every(({ failing }) => failing === 'search')] as const] : [],
+    ),
+  )
+  return (shard) => {
+    const isSilent = failing.get(shard)
+    return isSilent === undefined ? '' : isSilent ? 'clients get no answer' : 'clients cannot book'
+  }
 }
 
 const MISSING_MAX = 200
@@ -89,6 +105,7 @@ export function summaryOf(module: ClusterModule): Summary {
     environment: module.deps.environment(),
     shards,
     briefs: briefsOf(module, shards),
+    clients: module.clients?.().clients ?? null,
     attention: module.attention,
     running: [...running, ...module.runningSources.flatMap((source) => source())],
     events: [...module.events.recent],

@@ -118,6 +118,8 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
     dayBegins: () => 0,
     addresses: (shard) => addresses.filter((node) => node.shard === shard),
     edges: () => addresses.filter(({ shard }) => shard === ''),
+    entrances: () => [],
+    segmentOf: () => undefined,
     proxies: () => [],
     ownerOf: () => undefined,
     async request(node, path, { as = 'none', method = 'GET', body: sent, timeoutMs = 5_000 } = {}) {

@@ -2,6 +2,7 @@
 
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { listen } from '@vacancy/testkit/listen'
+import { createSimWire, type SimWire } from './simulated-wire.ts'
 
 /** A shard as the fabric sees it. */
 export type FabricShard = {
@@ -28,6 +29,8 @@ type SimComponent = {
   version: string
   server: Server | undefined
   port: number
+  /** Of an edge router: where it accepts clients. */
+  tcpPort: number
   close: () => Promise<void>
 }
 
@@ -53,7 +56,7 @@ export function segmentsOf(shard: string): string[] {
 export async function startSimFabric(shards: readonly FabricShard[]): Promise<SimFabric> {
   const zones = [...new Set(shards.map(({ zone }) => zone))]
   const made = (kind: Kind, id: string, zone = '', shard = ''): SimComponent => ({
-    ...{ kind, id, zone, shard, port: 0, server: undefined, close: async () => {} },
+    ...{ kind, id, zone, shard, port: 0, tcpPort: 0, server: undefined, close: async () => {} },
     ...{ hasApiUrl: true, isListed: true, reason: '', isSilent: false, version: '0.1.0' },
   })
   const components = [
@@ -103,7 +106,28 @@ async function open(component: SimComponent, fabric: Whole): Promise<void> {
   component.server = createServer((request, response) => {
     if (!component.isSilent) answer(component, fabric, request.url ?? '/', response)
   })
-  Object.assign(component, await listen(component.server, component.port))
+  const http = await listen(component.server, component.port)
+  if (component.kind !== 'edge') return void Object.assign(component, http)
+  const wire = await listen(createSimWire({ codecs: [], ...wireOf(component, fabric) }), component.tcpPort)
+  const close = async () => void (await Promise.all([http.close(), wire.close()]))
+  Object.assign(component, { port: http.port, tcpPort: wire.port, close })
+}
+
+/** Reads need a zone router and a bridge, writes a leader, too. */
+function wireOf(edge: SimComponent, fabric: Whole): Pick<SimWire, 'delayMs' | 'refusal'> {
+  return {
+    delayMs: () => (edge.isSilent ? undefined : 0),
+    refusal(isWrite, segment) {
+      const shard = fabric.shards.find(({ id }) => segmentsOf(id).includes(segment))
+      if (!shard) return '404'
+      const behind = fabric.components.filter(
+        ({ kind, zone, shard: of }) =>
+          (kind === 'router' && zone === shard.zone) || (kind === 'bridge' && of === shard.id),
+      )
+      if (behind.some(({ server }) => !server?.listening)) return '503: no bridge'
+      return isWrite && shard.leader === '' ? '503: no leader' : ''
+    },
+  }
 }
 
 function answer(component: SimComponent, fabric: Whole, url: string, response: ServerResponse): void {
@@ -114,6 +138,7 @@ function answer(component: SimComponent, fabric: Whole, url: string, response: S
     kind === 'proxy'
       ? { component: 'proxy', mode: 'router', version, upstream: '127.0.0.1:9000', connections: 4, in_flight: 0 }
       : {
+          ...(kind === 'edge' && { tcp_port: component.tcpPort }),
           component: isRouter ? 'router' : 'bridge',
           ...{ id: kind === 'edge' ? null : id, zone: zone || null },
           ...(isRouter && { mode: kind === 'edge' ? 'edge' : 'zone', routes: 6, registry_up: true }),

@@ -11,6 +11,7 @@ import { seeded, type Uniform } from '@vacancy/testkit/random'
 import { statusOf as usualStatus } from './observed-nodes.ts'
 import { SEGMENTS_PER_SHARD, type SimFabric, segmentsOf, send, startSimFabric } from './simulated-fabric.ts'
 import { simulatedStayMetrics, simulatedStays } from './simulated-stays.ts'
+import { createSimWire, type SimWire } from './simulated-wire.ts'
 
 const TICK_MS = 25
 const ELECTION_MS = 1_800
@@ -41,9 +42,13 @@ type SimNode = {
   readonly id: string
   readonly shard: SimShard
   port: number
+  /** Of the wire protocol. */
+  tcpPort: number
   close: () => Promise<void>
   fault: Fault
   delayMs: number
+  /** Answers over HTTP, and nothing to clients. */
+  isDeaf: boolean
   /** Partitioned from the other nodes but reachable for clients: it cannot lead, and keeps its last known leader and term. */
   believes: { leader: string; term: number } | undefined
   isVoter: boolean
@@ -200,12 +205,15 @@ function verbsOf(
     stop: (body) => stopNode(find(body.shard, body.node)),
     start: (body) => startNode(find(body.shard, body.node)),
     silent: (body) => set(body, { fault: 'silent' }),
+    // Answers over HTTP, and nothing to clients.
+    deaf: (body) => set(body, { isDeaf: true }),
     garbage: (body) => set(body, { fault: 'garbage' }),
     heal(body) {
       const node = find(body.shard, body.node)
       Object.assign(node, {
         fault: node.fault === 'stopped' ? 'stopped' : 'none',
         delayMs: 0,
+        isDeaf: false,
         believes: undefined,
       })
     },
@@ -342,9 +350,11 @@ function makeNode(
     shard,
     zone,
     port: 0,
+    tcpPort: 0,
     close: async () => {},
     fault: 'none',
     delayMs: 0,
+    isDeaf: false,
     believes: undefined,
     isVoter,
     lagEntries: 0,
@@ -366,7 +376,23 @@ async function openNode(node: SimNode): Promise<void> {
     answer(node, request, response).catch((error: Error) => send(response, 400, { error: error.message }))
   })
   server.keepAliveTimeout = 60_000
-  Object.assign(node, await listen(server, node.port))
+  const [http, wire] = await Promise.all([
+    listen(server, node.port),
+    listen(createSimWire({ codecs: SIM_CODECS, ...wireOf(node) }), node.tcpPort),
+  ])
+  const close = async () => void (await Promise.all([http.close(), wire.close()]))
+  Object.assign(node, { port: http.port, tcpPort: wire.port, close })
+}
+
+function wireOf(node: SimNode): Pick<SimWire, 'delayMs' | 'refusal'> {
+  return {
+    delayMs: () => (node.fault === 'silent' || node.isDeaf ? undefined : node.delayMs),
+    refusal(isWrite) {
+      if (!isWrite) return ''
+      if (leaderBy(node) === '') return '503: no leader'
+      return leaderBy(node) === node.id && !node.believes ? '' : '308: not the leader'
+    },
+  }
 }
 
 async function stopNode(node: SimNode): Promise<void> {
@@ -441,7 +467,7 @@ async function answerRegistry(
   if (pathname === '/codecs') return send(response, 200, codecsOf(SIM_CODECS))
   const [, shard, id] = /^\/shards\/([^/]+)\/nodes\/([^/]+)$/.exec(pathname) ?? []
   const node = shards.find((each) => each.id === shard)?.nodes.find((each) => each.id === id)
-  if (node) return send(response, 200, { host: '127.0.0.1', api_port: node.port })
+  if (node) return send(response, 200, { host: '127.0.0.1', port: node.tcpPort, api_port: node.port })
   return send(response, 404, { error: 'unknown id' })
 }
 

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { ACCESS_LIMITS, environmentBody } from './access.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { codecsBody, reason as nodeReason, SNAPSHOT_ORIGINS } from './node.ts'
+import { clientsSummary } from './probes.ts'
 
 /** docs/design/control-plane.md#node-state, in order; the first state whose condition holds applies. */
 export const NODE_STATES = [
@@ -457,6 +458,8 @@ export const summary = z.object({
     aside: count,
   }),
   window: dayWindow.nullable(),
+  /** What the probes of this control plane measured; null in a past view, where it is not recorded. */
+  clients: clientsSummary.nullable(),
   attention: z.array(attentionItem),
   shards: z.array(shardBrief),
   /** Running operations and imports. */

@@ -11,6 +11,7 @@ import { QUEUE_ROUTES } from './jobs.ts'
 import { LIVE_ROUTES } from './live.ts'
 import { PAST_ROUTES } from './past.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
+import { PROBE_ROUTES } from './probes.ts'
 import { TOPOLOGY_ROUTES } from './topology-view.ts'
 
 /** Paths that the program itself serves. */
@@ -46,6 +47,7 @@ export const CONTROL_ROUTES = {
   ...PAST_ROUTES,
   ...HANDOVER_ROUTES,
   ...TOPOLOGY_ROUTES,
+  ...PROBE_ROUTES,
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,
   ...CODEC_ROUTES,

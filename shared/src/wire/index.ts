@@ -55,6 +55,7 @@ export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
   CODECS_SEGMENT,
   decodeEnvelope,
+  ENVELOPE_HEADER_BYTES,
   type Envelope,
   encodeKeepalive,
   FRAME_HEADER_BYTES,

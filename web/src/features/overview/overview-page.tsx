@@ -18,6 +18,7 @@ import { Progress } from '../../ui/progress.tsx'
 import { Table } from '../../ui/table.tsx'
 import { useShardConfig } from '../shards/queries.ts'
 import { Attention } from './attention.tsx'
+import { Clients } from './clients.tsx'
 import * as copy from './copy.ts'
 import { KeyRack } from './key-rack.tsx'
 import { daysLeft, nextMaintenance } from './maintenance.ts'
@@ -38,6 +39,7 @@ export function OverviewPage() {
   }
   return (
     <Page id="overview" title={copy.overview.title} ready={summary.data !== undefined}>
+      {summary.data?.clients && summary.data.shards.length > 0 && <Clients clients={summary.data.clients} />}
       {summary.data && <NoResponse summary={summary.data} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">

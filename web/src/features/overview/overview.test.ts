@@ -1,7 +1,8 @@
-import type { ShardBrief, Summary } from '@vacancy/shared/contract'
+import type { ClientsSummary, ShardBrief, Summary } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
 import { shardBriefOf } from '../shards/testing/shards.ts'
 import { attentionLead } from './attention-lead.ts'
+import { verdictOf } from './clients-verdict.ts'
 import { highest, newest, ranked, total } from './figures.ts'
 import { daysLeft, nextMaintenance } from './maintenance.ts'
 import { moveInRack, type Place } from './rack-keys.ts'
@@ -210,4 +211,20 @@ describe('zones', () => {
     expect(canFold(Array.from({ length: 40 }))).toBe(false)
     expect(canFold(Array.from({ length: 41 }))).toBe(true)
   })
+})
+
+const seen: ClientsSummary = {
+  ...{ state: 'measured', intervalSeconds: 5, shards: 3, answered: 3, partly: 0, failing: 0, unmeasured: 0 },
+  ...{ search: { p50: 1, p99: 2 }, hold: null },
+}
+test.each<[string, Partial<ClientsSummary>, string]>([
+  ['all shards answered', {}, 'ok Answered'],
+  ['one was not measured', { answered: 2, unmeasured: 1 }, 'unk 1 shard not measured'],
+  ['one is answered through some ways', { answered: 2, partly: 1 }, 'warn 1 shard answered in part'],
+  ['two are not answered', { answered: 0, partly: 1, failing: 2 }, 'crit 2 shards not answered'],
+  ['before the first answer', { state: 'waiting', answered: 0, unmeasured: 3 }, 'unk Not measured yet'],
+  ['switched off', { state: 'off', intervalSeconds: 0, answered: 0, unmeasured: 3 }, 'info Off'],
+])('what clients see is green only when all of it was measured: %s', (_, change, expected) => {
+  const { level, badge } = verdictOf({ ...seen, ...change })
+  expect(`${level} ${badge}`).toBe(expected)
 })
