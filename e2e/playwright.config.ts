@@ -1,7 +1,13 @@
 import { defineConfig, devices } from '@playwright/test'
 import { LAUNCH } from './src/browser.ts'
 
-const SIMULATED = ['**/clients.spec.ts', '**/end-states.spec.ts', '**/tasks.spec.ts', '**/topology.spec.ts']
+const SIMULATED = [
+  '**/clients.spec.ts',
+  '**/end-states.spec.ts',
+  '**/replace-voter.spec.ts',
+  '**/tasks.spec.ts',
+  '**/topology.spec.ts',
+]
 const PAGES = '**/accessibility.spec.ts'
 /** Belongs to every run (`npm test`). */
 const EVERYDAY = '**/*.program.spec.ts'

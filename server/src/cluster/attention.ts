@@ -79,6 +79,7 @@ const OPERATION_TEXT: { readonly [state in Operation['state']]?: (operation: Ope
   unconfirmed: ({ title }) => `${title}: not confirmed`,
   elsewhere: ({ title, message }) => `${title}: ${message}`,
   'no-change': ({ title, message }) => `${title}: ${message}`,
+  stopped: ({ title, message }) => `${title}: stopped. ${message}`,
   refused: ({ title, message }) => `${title}: refused. ${message}`,
 }
 

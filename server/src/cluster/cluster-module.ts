@@ -61,6 +61,7 @@ import { createOperations, lastPlan, resumeOperations, stopOperations } from './
 import { pastHandlers } from './past.ts'
 import { recordReading, recordShards, saveSeriesFile } from './recording.ts'
 import { fetchRegistryCodecs } from './registry-views.ts'
+import { replaceVoterType } from './replace-voter.ts'
 import { clusterHandlers } from './routes.ts'
 import { readAside, readOtherAttention, summaryOf, updateSummary } from './summary.ts'
 import { fabricHandlers, fabricView } from './topology.ts'
@@ -89,7 +90,9 @@ const FABRIC_MS = 1_000
 export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): ClusterModule {
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
-  const types = membershipTypes(membershipDeps(() => module))
+  const membership = membershipDeps(() => module)
+  const types = membershipTypes(membership)
+  types.set('replace-voter', replaceVoterType(membership))
   const operations = createOperations({
     database,
     live,

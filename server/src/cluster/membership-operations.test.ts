@@ -1,13 +1,24 @@
 /** Operations on members of a shard: what is sent, which steps are stored, and how an operation ends. The clock is simulated. */
 
 import { CATCH_UP } from '@vacancy/shared'
-import type { Operation, OperationStep, Plan, ShardView } from '@vacancy/shared/contract'
-import { beforeEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { NodeHttpError } from '../http/node-http.ts'
-import { NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
-import { LATE_MS, type MembershipDeps, membershipTypes } from './membership-operations.ts'
-import type { ShardObservation } from './operation-outcome.ts'
-import type { OperationType, Run } from './operation-types.ts'
+import {
+  after,
+  at,
+  demoted,
+  leaderless,
+  led,
+  runWith,
+  show,
+  stepsOf,
+  type View,
+  type World,
+  worldOf,
+} from '../testing/membership-world.ts'
+import { NOW } from '../testing/observed-nodes.ts'
+import { LATE_MS, membershipTypes } from './membership-operations.ts'
+import type { OperationType } from './operation-types.ts'
 
 const sleeping = vi.hoisted(() => ({ sleep: async (_ms: number): Promise<void> => {} }))
 vi.mock('node:timers/promises', () => ({
@@ -15,144 +26,11 @@ vi.mock('node:timers/promises', () => ({
     signal.aborted ? Promise.reject(signal.reason) : sleeping.sleep(ms),
 }))
 
-const at = (ms: number) => new Date(ms).toISOString()
-const IDS = ['n1', 'n2', 'n3']
-
-type View = { readonly shard: ShardView; readonly observations: ShardObservation['observations'] }
-
-/** All three nodes name the same leader. */
-function led(leader: string, change: Partial<Parameters<typeof observedNode>[0]> = {}): View {
-  const observations = IDS.map((id) => observedNode({ ...{ leader, term: leader === 'n1' ? 4 : 5 }, ...change, id }))
-  return { shard: shardOf(observations).view, observations }
-}
-
-const demoted = (leader: string, node: string) =>
-  led(leader, { voters: IDS.filter((id) => id !== node), learners: [node] })
-/** No node leads. */
-function leaderless(): View {
-  const observations = IDS.map((id) => observedNode({ id, leader: '', health: 'active_follower' }))
-  return { shard: shardOf(observations).view, observations }
-}
-
-type Reply = { readonly status: number; readonly body: string } | Error | 'none'
-type Sent = {
-  readonly to: string
-  readonly path: string
-  readonly body: object | undefined
-  readonly timeoutMs: number
-}
-
-/** A shard, the responses of its leader, and the operation as the runner stores it. */
-function worldOf(kind: Operation['kind'], node: string, view: View = led('n1')) {
-  const stop = new AbortController()
-  const world = {
-    now: NOW,
-    view: view as View | undefined,
-    /** What happens in further polls; the control plane stops after them. */
-    polls: [] as (() => void)[],
-    replies: [] as Reply[],
-    sent: [] as Sent[],
-    pauses: [] as number[],
-    states: [] as string[],
-    notices: [] as string[],
-    watching: 0,
-    listeners: new Set<(id: string) => void>(),
-    apiUrl: 'http://n1:8080' as string | undefined,
-    operation: {
-      ...{ id: 'op1', kind, shard: 's1', node, title: '', by: 'ana', reason: '', state: 'requested', message: '' },
-      ...{ notice: '', createdAt: at(NOW), requestedAt: null, endedAt: null, steps: [], uncertaintyMs: 50 },
-      ...{ pauseMs: null, expectedPauseMs: null, answer: '', cancellable: true, undo: null, progress: null },
-    } as Operation,
-    plan: { basis: { leader: 'n1', term: 4 }, after: { leader: 'n2' } } as unknown as Plan,
-    isResumed: false,
-    stop,
-  }
-  return world
-}
-type World = ReturnType<typeof worldOf>
-
-/** Only the newest wait advances the clock: an earlier one was woken. */
-let waits = 0
-beforeEach(() => {
-  waits = 0
-})
-
-function depsOf(world: World): MembershipDeps {
-  return {
-    observe: () => world.view && { now: world.now, ...world.view },
-    onShard: (listener) => {
-      world.listeners.add(listener)
-      return () => void world.listeners.delete(listener)
-    },
-    watchClosely: () => {
-      world.watching++
-      return () => void world.watching--
-    },
-    address: (shard, id) =>
-      world.apiUrl === undefined ? undefined : { id, shard, zone: 'z1', apiUrl: world.apiUrl, tcp: undefined },
-    send: async ({ id }, path, body, timeoutMs) => {
-      world.sent.push({ to: id, path, body, timeoutMs })
-      const reply = world.replies.shift() ?? { status: 200, body: 'transfer in progress' }
-      if (reply === 'none') return await new Promise(() => {})
-      if (reply instanceof Error) throw reply
-      return reply
-    },
-    keepPause: async (operation, shard, ms) => {
-      expect([operation, shard]).toEqual(['op1', 's1'])
-      world.pauses.push(ms)
-    },
-  }
-}
-
-function runOf(world: World): Run {
-  const change = (fields: Partial<Operation>) => {
-    world.operation = { ...world.operation, ...fields }
-    const { state, notice } = world.operation
-    if (world.states.at(-1) !== state) world.states.push(state)
-    if ((world.notices.at(-1) ?? '') !== notice) world.notices.push(notice)
-  }
-  return {
-    operation: () => world.operation,
-    plan: world.plan,
-    isResumed: world.isResumed,
-    signal: world.stop.signal,
-    now: () => world.now,
-    set: async (fields) => change(fields),
-    step: async (id, fields) => {
-      const known = world.operation.steps.find((step) => step.id === id)
-      const blank: OperationStep = { id, text: '', state: 'waiting', at: null, milliseconds: null, evidence: '' }
-      const next = { ...(known ?? blank), ...fields, at: at(world.now) }
-      change({ steps: [...world.operation.steps.filter((step) => step !== known), next] })
-    },
-    end: async (state, message) => change({ state, message, endedAt: at(world.now) }),
-  }
-}
-
 async function run(world: World): Promise<World> {
-  sleeping.sleep = async (ms) => {
-    const mine = ++waits
-    await new Promise(setImmediate)
-    if (mine !== waits) return
-    world.now += ms
-    const poll = world.polls.shift()
-    if (poll === undefined) world.stop.abort()
-    else poll()
-  }
-  const type = membershipTypes(depsOf(world)).get(world.operation.kind) as OperationType
-  await type.run(runOf(world))
+  await runWith(world, sleeping, (deps) => membershipTypes(deps).get(world.operation.kind) as OperationType)
   expect([world.watching, world.listeners.size]).toEqual([0, 0])
   return world
 }
-
-const show = (world: World, view: View | undefined) => () => {
-  world.view = view
-}
-/** A poll that advances the clock. */
-const after = (world: World, ms: number) => () => {
-  world.now += ms
-}
-const stepsOf = (world: World) =>
-  world.operation.steps.map(({ id, state, text, evidence }) => `${id} ${state}: ${text}${evidence && `, ${evidence}`}`)
 
 test.each([404, 405])('after status %d the path of older engines is tried, without a body', async (status) => {
   const world = worldOf('transfer', 'n/2')

@@ -70,7 +70,7 @@ async function runTransfer(deps: MembershipDeps, run: Run): Promise<void> {
 
 async function runMember(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote'): Promise<void> {
   const { shard, node } = run.operation()
-  const half = memberHalf(deps, run, kind, node as string, '')
+  const half = memberHalf(deps, run, kind, node as string, { prefix: '', requested: 'Requested', isBound: true })
   await finish(deps, run, half, await follow(deps, run, half), () =>
     run.set({ undo: { kind: kind === 'promote' ? 'demote' : 'promote', shard, node: node as string } }),
   )
@@ -88,7 +88,9 @@ async function runBoth(deps: MembershipDeps, run: Run): Promise<void> {
     const { pauseMs, id } = run.operation()
     if (pauseMs !== null) await deps.keepPause(id, shard, pauseMs)
   }
-  const second = memberHalf(deps, run, 'demote', node as string, 'demote-')
+  const second = memberHalf(deps, run, 'demote', node as string, {
+    ...{ prefix: 'demote-', requested: 'Demotion requested', isBound: false },
+  })
   await finish(deps, run, second, await follow(deps, run, second, !isSecond), async () => {})
 }
 
@@ -140,11 +142,15 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
 
 // Halves
 
-type End = { readonly end: EndState; readonly message: string }
+export type End = { readonly end: EndState; readonly message: string }
 
 /** One request and the observations that prove its effect. */
-type Half = {
+export type Half = {
   readonly prefix: string
+  /** The text of its first step. */
+  readonly requested: string
+  /** Sent only to the leader of the plan, with its term: nothing of this operation moves it. */
+  readonly isBound: boolean
   readonly request: Request
   readonly sendTo: () => string | null
   /** Evaluates a new observation; completed steps are stored. */
@@ -178,10 +184,10 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
     await run.step(prefix + id, { text, state: 'done', evidence: sighting.evidence })
   }
   return {
-    prefix,
+    ...{ prefix, requested: 'Requested', isBound: prefix === '' },
     request: {
       path: '/cluster/transfer-leader',
-      body: { target_node_id: target, ...expectedTerm(run, prefix) },
+      body: { target_node_id: target, ...expectedTerm(run, prefix === '') },
       engine: `/admin/transfer-leader/${encodeURIComponent(target)}`,
       expects: CLUSTER_TEXTS.transfer,
     },
@@ -209,15 +215,21 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
   }
 }
 
-function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', node: string, prefix: string): Half {
+export function memberHalf(
+  deps: MembershipDeps,
+  run: Run,
+  kind: 'promote' | 'demote',
+  node: string,
+  { prefix, requested, isBound }: Pick<Half, 'prefix' | 'requested' | 'isBound'>,
+): Half {
   const { shard } = run.operation()
   const track: MemberTrack = { kind, node, lastChange: deps.observe(shard)?.shard.lastChange ?? null }
   let isShown = false
   return {
-    prefix,
+    ...{ prefix, requested, isBound },
     request: {
       path: kind === 'promote' ? '/cluster/promote-learner' : '/cluster/demote-voter',
-      body: { node_id: node, ...expectedTerm(run, prefix) },
+      body: { node_id: node, ...expectedTerm(run, isBound) },
       engine: `/admin/${kind === 'promote' ? 'add' : 'remove'}-member/${encodeURIComponent(node)}`,
       expects: CLUSTER_TEXTS[kind],
     },
@@ -242,7 +254,12 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
  *
  * @returns undefined when the control plane stops: it continues after the next start
  */
-async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run.isResumed): Promise<End | undefined> {
+export async function follow(
+  deps: MembershipDeps,
+  run: Run,
+  half: Half,
+  isFresh = !run.isResumed,
+): Promise<End | undefined> {
   const { shard, state, message } = run.operation()
   // It ended before the restart and is only watched.
   if (state === 'unconfirmed') return { end: state, message }
@@ -257,7 +274,7 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
       const leader = half.sendTo()
       if (leader === null) return { end: 'refused', message: 'Nothing was sent: the shard has no leader.' }
       const planned = run.plan.basis.leader
-      if (half.prefix === '' && planned !== null && leader !== planned) {
+      if (half.isBound && planned !== null && leader !== planned) {
         const message = `Nothing was sent: ${leader} leads now, the plan was made for ${planned}. Make a new plan.`
         return { end: 'refused', message }
       }
@@ -270,7 +287,7 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
         ...(half.prefix === '' && { requestedAt: new Date(since).toISOString() }),
       })
       await run.step(`${half.prefix}requested`, {
-        text: half.prefix === '' ? 'Requested' : 'Demotion requested',
+        text: half.requested,
         state: 'done',
       })
       sending.sent = { state: 'waiting', leader }
@@ -308,7 +325,7 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
   }
 }
 
-async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<End | undefined> {
+export async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<End | undefined> {
   const { shard, endedAt } = run.operation()
   const until = Date.parse(endedAt as string) + LATE_MS
   const wake = createWake(deps, shard)
@@ -330,9 +347,9 @@ async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<En
 
 // The request
 
-/** The term of the plan. The second half of an operation follows a change of the leader that it made itself. */
-function expectedTerm({ plan }: Run, prefix: string): { readonly expected_term?: number } {
-  return prefix === '' && plan.basis.term !== null ? { expected_term: plan.basis.term } : {}
+/** The term of the plan. After a change of the leader that the operation made itself there is none to expect. */
+function expectedTerm({ plan }: Run, isBound: boolean): { readonly expected_term?: number } {
+  return isBound && plan.basis.term !== null ? { expected_term: plan.basis.term } : {}
 }
 
 type Sent =

@@ -163,6 +163,7 @@ function completePlan(request: PlanRequest, draft: PlanDraft, context: PlanConte
     // In development, the button is enough, unless much of the data goes.
     confirm: draft.removesMuch ? 3 : environment.kind === 'development' ? 1 : isGrave ? 3 : warns ? 2 : 1,
     confirmText: draft.confirmText ?? shard.id,
+    ...(draft.changes && { changes: draft.changes }),
     writePause,
     commands,
     environment,

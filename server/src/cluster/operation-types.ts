@@ -38,6 +38,7 @@ export type PlanDraft = Pick<
   Plan,
   'node' | 'title' | 'action' | 'before' | 'after' | 'effects' | 'checks' | 'writePause' | 'commands' | 'alternatives'
 > & {
+  readonly changes?: Plan['changes']
   /** It removes or replaces data: confirmation level 3. */
   readonly removesData?: boolean
   /** It removes so much that the text is typed in every environment. */

@@ -14,7 +14,13 @@ import { type Caller, type Operations, type OperationsOptions, runningOperations
 const DAY_MS = 86_400_000
 
 /** Types whose unconfirmed operations may still complete. */
-const WATCHED_ON: ReadonlySet<string> = new Set(['transfer', 'promote', 'demote', 'transfer-then-demote'])
+const WATCHED_ON: ReadonlySet<string> = new Set([
+  'transfer',
+  'promote',
+  'demote',
+  'transfer-then-demote',
+  'replace-voter',
+])
 
 export function createOperations(options: OperationsOptions): Operations {
   const operations: Operations = { ...options, plans: new Map(), active: new Map(), ended: new Map() }

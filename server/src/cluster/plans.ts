@@ -37,6 +37,9 @@ type CheckId =
   | 'voter-remains'
   | 'not-leader'
   | 'member-change'
+  | 'voter-away'
+  | 'machine-apart'
+  | 'zone-apart'
 
 export function planTransfer(request: PlanRequest, context: PlanContext): PlanDraft {
   const { shard } = context
@@ -290,7 +293,7 @@ function transferChecks(
   ]
 }
 
-function common(context: PlanContext): PlanCheck[] {
+export function common(context: PlanContext): PlanCheck[] {
   const { running, shard } = context
   return [
     check('admin', context.isAdmin, 'block', { ok: 'you may do this', bad: 'needs the admin role' }),
@@ -310,7 +313,7 @@ function common(context: PlanContext): PlanCheck[] {
   ]
 }
 
-function quorumChecks(shard: ShardView): PlanCheck[] {
+export function quorumChecks(shard: ShardView): PlanCheck[] {
   return [
     check('quorum', shard.votersUp >= shard.majority && shard.voters > 0, 'block', {
       ok: `${shard.votersUp} of ${shard.voters} voters answer`,
@@ -352,14 +355,14 @@ function demoteChecks(context: PlanContext, voter: NodeView | undefined, name: s
   ]
 }
 
-function answersCheck(node: NodeView | undefined, name: string): PlanCheck {
+export function answersCheck(node: NodeView | undefined, name: string): PlanCheck {
   return check('target-answers', node?.freshness === 'live' && node.health !== 'unavailable', 'block', {
     ok: `${name} answers`,
     bad: node ? `${name} does not respond: ${node.message}` : `the shard has no node ${name}`,
   })
 }
 
-function sameDataCheck(shard: ShardView, node: NodeView | undefined): PlanCheck {
+export function sameDataCheck(shard: ShardView, node: NodeView | undefined): PlanCheck {
   const leader = nodeOf(shard, shard.leader)
   const isKnown = Boolean(leader?.orderedHash && node?.orderedHash)
   return check('same-data', isKnown ? node?.state !== 'different-data' : undefined, 'block', {
@@ -405,7 +408,7 @@ function timeChecks(context: PlanContext): PlanCheck[] {
   ]
 }
 
-function oddCheck(voters: number): PlanCheck {
+export function oddCheck(voters: number): PlanCheck {
   const loses = voters - majorityOf(voters)
   return check('odd', voters % 2 === 1, 'warn', {
     ok: `${voters} voters: an odd number`,
@@ -414,7 +417,7 @@ function oddCheck(voters: number): PlanCheck {
 }
 
 /** @param holds undefined when it cannot be determined: then it is a warning, whatever its level would be */
-function check(
+export function check(
   id: CheckId,
   holds: boolean | undefined,
   level: Exclude<Level, 'ok'>,
@@ -426,7 +429,7 @@ function check(
   return { id, level, text: text.bad, ...(text.fix && { fix: text.fix }) }
 }
 
-function blocked(id: CheckId, text: string): PlanCheck {
+export function blocked(id: CheckId, text: string): PlanCheck {
   return { id, level: 'block', text }
 }
 
@@ -436,11 +439,11 @@ export function majorityOf(voters: number): number {
   return Math.floor(voters / 2) + 1
 }
 
-function nodeOf(shard: ShardView, id: string | null | undefined): NodeView | undefined {
+export function nodeOf(shard: ShardView, id: string | null | undefined): NodeView | undefined {
   return shard.nodes.find((node) => node.id === id)
 }
 
-function pictureOf(shard: ShardView): Picture {
+export function pictureOf(shard: ShardView): Picture {
   return {
     nodes: shard.nodes.map(({ id, role, level, message }) => ({ node: id, role, level, message })),
     leader: shard.leader,
@@ -523,7 +526,12 @@ function bridgeEffects({ bridges }: PlanContext): PlanDraft['effects'] {
   return [{ text: `${them} write target; open connections stay.`, source: 'registry' }]
 }
 
-function commandsOf(context: PlanContext, words: readonly string[], path: string, body: object): Plan['commands'] {
+export function commandsOf(
+  context: PlanContext,
+  words: readonly string[],
+  path: string,
+  body: object,
+): Plan['commands'] {
   const { shard, baseUrl } = context
   const node = nodeOf(shard, shard.leader) ?? shard.nodes[0]
   const host = node && node.apiUrl !== '' ? new URL(node.apiUrl).host : '127.0.0.1:8080'

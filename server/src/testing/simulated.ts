@@ -87,7 +87,13 @@ type SimShard = {
     | { readonly how: 'normal' }
     | { readonly how: 'never' }
     | { readonly how: 'elsewhere'; readonly node: string }
-    | { readonly how: 'refuse'; readonly status: number; readonly text: string }
+    | {
+        readonly how: 'refuse'
+        readonly status: number
+        readonly text: string
+        /** This change only; undefined: any. */
+        readonly kind: string | undefined
+      }
     | { readonly how: 'hang' }
   /** Received changes, to check that none was sent twice. */
   readonly requests: string[]
@@ -113,6 +119,8 @@ type SimAct = {
   readonly perSecond?: number
   readonly status?: number
   readonly text?: string
+  /** The change to refuse. */
+  readonly kind?: string
   readonly cores?: number
   /** Of the fabric. */
   readonly component?: string
@@ -237,8 +245,8 @@ function verbsOf(
     elsewhere: (body) => setNext(body, { how: 'elsewhere', node: find(body.shard, body.node).id }),
     never: (body) => setNext(body, { how: 'never' }),
     hang: (body) => setNext(body, { how: 'hang' }),
-    refuse: ({ status = 409, text = 'another membership operation is running', ...body }) =>
-      setNext(body, { how: 'refuse', status, text }),
+    refuse: ({ status = 409, text = 'another membership operation is running', kind, ...body }) =>
+      setNext(body, { how: 'refuse', status, text, kind }),
     normal: (body) => setNext(body, { how: 'normal' }),
     'stop-component': ({ component = '' }) => fabric?.stop(component),
     'start-component': ({ component = '' }) => fabric?.start(component),
@@ -717,7 +725,8 @@ function change(
   const target = shard.nodes.find((each) => each.id === id)
   const { next } = shard
   if (next.how === 'hang') return
-  if (next.how === 'refuse') return send(response, next.status, { error: next.text })
+  if (next.how === 'refuse' && (next.kind === undefined || next.kind === kind))
+    return send(response, next.status, { error: next.text })
   if (!target) return send(response, 404, { error: 'unknown node' })
   send(response, 202, CLUSTER_TEXTS[kind], 'text/plain')
   if (next.how === 'never') return

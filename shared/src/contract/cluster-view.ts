@@ -306,7 +306,15 @@ export type ShardBrief = z.infer<typeof shardBrief>
 
 // Plans and operations
 
-const OPERATION_KINDS = ['transfer', 'promote', 'demote', 'transfer-then-demote', 'install', 'undo-install'] as const
+const OPERATION_KINDS = [
+  'transfer',
+  'promote',
+  'demote',
+  'transfer-then-demote',
+  'replace-voter',
+  'install',
+  'undo-install',
+] as const
 export type OperationKind = (typeof OPERATION_KINDS)[number]
 
 export const OPERATION_STATES = [
@@ -318,16 +326,18 @@ export const OPERATION_STATES = [
   'elsewhere',
   'no-change',
   'refused',
+  'stopped',
   'unconfirmed',
   'cancelled',
 ] as const
 export type OperationState = (typeof OPERATION_STATES)[number]
-/** End states. `unconfirmed` may still become done or elsewhere for ten minutes. */
+/** End states. `stopped`: of several changes the first was made, and the next was not. `unconfirmed` may still become done or elsewhere for ten minutes. */
 export const END_STATES: readonly OperationState[] = [
   'done',
   'elsewhere',
   'no-change',
   'refused',
+  'stopped',
   'unconfirmed',
   'cancelled',
 ]
@@ -335,8 +345,10 @@ export const END_STATES: readonly OperationState[] = [
 const planRequest = z.object({
   kind: z.enum(OPERATION_KINDS),
   shard: z.string().max(128),
-  /** The target of a transfer, or the node to promote or demote. */
+  /** The target of a transfer, or the node to promote, demote or replace. */
   node: z.string().max(128).optional(),
+  /** Of a replacement: the learner that takes the place of the node; without it, the best one. */
+  replacement: z.string().max(128).optional(),
   /** Of an install: the content digest of the built snapshot. */
   snapshot: z.string().max(128).optional(),
   /** Transfer: wait, for at most ten minutes, until the target is at most 100 entries behind. */
@@ -363,6 +375,17 @@ const planCheck = z.object({
   fix: z.object({ label: z.string(), plan: planRequest.optional(), href: z.string().optional() }).optional(),
 })
 export type PlanCheck = z.infer<typeof planCheck>
+
+/** One request of a plan of several, and the shard once it is done. */
+const memberChange = z.object({
+  kind: z.enum(['promote', 'demote']),
+  node: z.string(),
+  voters: z.array(z.string()),
+  majority: count,
+  /** How many of these voters answered when the plan was made. */
+  up: count,
+})
+export type MemberChange = z.infer<typeof memberChange>
 
 const plan = z.object({
   id: z.string(),
@@ -395,6 +418,8 @@ const plan = z.object({
   writePause: z.object({ expected: number, worst: number, source: z.string() }).nullable(),
   commands: z.object({ cli: z.string(), curl: z.string() }),
   environment: environmentBody,
+  /** Of a replacement: its requests in their order, each verified before the next. */
+  changes: z.array(memberChange).optional(),
   /** Other possible targets, best first. */
   alternatives: z.array(z.object({ node: z.string(), message: z.string(), blocked: z.boolean() })),
 })
@@ -438,6 +463,8 @@ export const operation = z.object({
   cancellable: z.boolean(),
   /** The plan that undoes the operation, when there is one. */
   undo: planRequest.nullable(),
+  /** When it was stopped on the way: the plan of what is left. */
+  rest: planRequest.nullish(),
   progress: z.object({ done: count, total: count, unit: z.string() }).nullable(),
 })
 export type Operation = z.infer<typeof operation>

@@ -15,6 +15,7 @@ const STATE_ICONS: Record<Operation['state'], IconName> = {
   elsewhere: 'up-right',
   'no-change': 'minus',
   refused: 'stop',
+  stopped: 'triangle',
   unconfirmed: 'question',
   cancelled: 'cross',
 }

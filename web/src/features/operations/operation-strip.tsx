@@ -145,7 +145,7 @@ function Actions({ operation, isPage }: { readonly operation: Operation; readonl
       )}
       {again && (
         <Button why={whyNoPlan} onClick={() => openPlan(again)}>
-          {copy.operation.planAgain}
+          {operation.rest ? copy.operation.planRest : copy.operation.planAgain}
         </Button>
       )}
       {undo && !isRunning(operation) && (

@@ -12,6 +12,7 @@ export const STATE_LEVELS: Record<OperationState, Level> = {
   elsewhere: 'warn',
   'no-change': 'warn',
   refused: 'crit',
+  stopped: 'warn',
   unconfirmed: 'unk',
   cancelled: 'unk',
 }
@@ -21,8 +22,9 @@ export function isRunning(operation: Operation): boolean {
   return operation.endedAt === null && (STATE_LEVELS[operation.state] === 'info' || operation.cancellable)
 }
 
-/** The same plan again, for operations without the wanted result. */
+/** The same plan again, for operations without the wanted result; of one that was stopped on the way the rest of it. */
 export function planAgain(operation: Operation): PlanRequest | undefined {
+  if (operation.rest) return operation.rest
   const again: readonly OperationState[] = ['elsewhere', 'no-change', 'refused', 'unconfirmed', 'cancelled']
   if (!again.includes(operation.state) || operation.node === null) return undefined
   return { kind: operation.kind, shard: operation.shard, node: operation.node }

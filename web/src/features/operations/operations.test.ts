@@ -134,6 +134,8 @@ const cases: [string, PlanRequest][] = [
   ['promote:s3:n4', { kind: 'promote', shard: 's3', node: 'n4' }],
   ['demote:s3:n2', { kind: 'demote', shard: 's3', node: 'n2' }],
   ['transfer-then-demote:s3:n1', { kind: 'transfer-then-demote', shard: 's3', node: 'n1' }],
+  ['replace-voter:s3:n1', { kind: 'replace-voter', shard: 's3', node: 'n1' }],
+  ['replace-voter:s3:n1:n4', { kind: 'replace-voter', shard: 's3', node: 'n1', replacement: 'n4' }],
   ['install:s3:8f3a', { kind: 'install', shard: 's3', snapshot: '8f3a' }],
   ['undo-install:s3', { kind: 'undo-install', shard: 's3' }],
 ]
@@ -150,6 +152,8 @@ test.each([
   'promote:s3',
   'undo-install:s3:n1',
   'promote:s3:n4:wait',
+  'replace-voter:s3',
+  'replace-voter:s3:n1:',
   'transfer:s3:n3:now',
   'transfer:s3:n3:wait:x',
   'constructor:s3:n3',
@@ -181,6 +185,8 @@ test('operations without the wanted result can be planned again', () => {
   const again = OPERATION_STATES.filter((state) => planAgain(operationOf({ state, endedAt: ENDED })))
 
   expect(again).toEqual(['elsewhere', 'no-change', 'refused', 'unconfirmed', 'cancelled'])
+  const rest = { kind: 'demote', shard: 's3', node: 'n1' } as const
+  expect(planAgain(operationOf({ state: 'stopped', kind: 'replace-voter', rest }))).toEqual(rest)
   expect(planAgain(operationOf({ state: 'elsewhere' }))).toEqual({ kind: 'transfer', shard: 's3', node: 'n3' })
   expect(planAgain(operationOf({ state: 'cancelled', kind: 'install', node: null }))).toBeUndefined()
 })

@@ -13,10 +13,12 @@ export const plan = {
   promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,
   demote: (node: string, shard: string) => `Demote ${node} of ${shard}`,
   transferThenDemote: (shard: string, node: string) => `Transfer leadership of ${shard}, then demote ${node}`,
+  replaceVoter: (shard: string, node: string) => `Replace voter ${node} of ${shard}`,
   install: (snapshot: string, shard: string) => `Install ${snapshot} on ${shard}`,
   undoInstall: (shard: string) => `Undo the installation on ${shard}`,
   target: 'Target',
   node: 'Node',
+  replacement: 'Replacement',
   blockedTarget: (reason: string) => `${reason} (would be blocked)`,
   beforeAndAfter: 'Before and after',
   before: 'Now',
@@ -77,6 +79,8 @@ export const outcome = {
     `${node} becomes a learner: ${shard} then has ${voters === 1 ? '1 voter' : `${voters} voters`} and ${spare}.`,
   transferThenDemote: (node: string, shard: string, leader: string | null, voters: number, spare: string) =>
     `${leader ?? 'Another voter'} leads ${shard}, then ${node} becomes a learner: ${voters === 1 ? '1 voter remains' : `${voters} voters remain`}, the shard ${spare}.`,
+  replaceVoter: (replacement: string, node: string, voters: number, spare: string) =>
+    `${replacement} votes in place of ${node}: the shard keeps ${voters === 1 ? '1 voter' : `${voters} voters`} and ${spare}.`,
   install: (shard: string, packages: string | undefined) =>
     packages === undefined ? `${shard} serves other data.` : `${shard} serves ${packages} packages from then on.`,
 }

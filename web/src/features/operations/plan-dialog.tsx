@@ -32,6 +32,7 @@ import {
   outcomeOf,
   planChanges,
   REASON_CHARACTERS_MAX,
+  replacementOf,
   requiredInput,
   sortChecks,
   spareText,
@@ -253,6 +254,8 @@ function titleOf(request: PlanRequest): string {
       return copy.plan.demote(what, request.shard)
     case 'transfer-then-demote':
       return copy.plan.transferThenDemote(request.shard, what)
+    case 'replace-voter':
+      return copy.plan.replaceVoter(request.shard, what)
     case 'install':
       return copy.plan.install(what, request.shard)
     case 'undo-install':
@@ -337,7 +340,7 @@ function StartFailed({ problem }: { readonly problem: NonNullable<ReturnType<typ
 }
 
 /** Kinds that can be retargeted to another node of the shard. */
-const RETARGETED: readonly Plan['kind'][] = ['transfer', 'promote', 'demote']
+const RETARGETED: readonly Plan['kind'][] = ['transfer', 'promote', 'demote', 'replace-voter']
 
 function Targets({ plan, request, onRequest }: OfPlan) {
   if (!RETARGETED.includes(plan.kind) || plan.node === null || plan.alternatives.length === 0) return null
@@ -346,15 +349,24 @@ function Targets({ plan, request, onRequest }: OfPlan) {
     node,
     hint: blocked ? copy.plan.blockedTarget(message) : message,
   }))
-  const options = [{ node: plan.node, hint: of.get(plan.node)?.message ?? '' }, ...others]
+  // Of a replacement the voter stays, and another learner takes its place.
+  const isReplacement = plan.kind === 'replace-voter'
+  const chosen = isReplacement ? replacementOf(plan) : plan.node
+  if (chosen === '') return null
+  const options = [{ node: chosen, hint: of.get(chosen)?.message ?? '' }, ...others]
     // By id, so that the chosen one does not move.
     .sort((a, b) => (a.node < b.node ? -1 : 1))
     .map(({ node, hint }) => ({ value: node, label: node, hint }))
   return (
     <RadioGroup
-      label={plan.kind === 'transfer' ? copy.plan.target : copy.plan.node}
-      value={request.node ?? plan.node}
-      onChange={(node) => onRequest({ kind: plan.kind, shard: plan.shard, node })}
+      label={isReplacement ? copy.plan.replacement : plan.kind === 'transfer' ? copy.plan.target : copy.plan.node}
+      value={(isReplacement ? request.replacement : request.node) ?? chosen}
+      onChange={(node) =>
+        onRequest({
+          ...{ kind: plan.kind, shard: plan.shard },
+          ...(isReplacement ? { node: plan.node as string, replacement: node } : { node }),
+        })
+      }
       options={options}
     />
   )

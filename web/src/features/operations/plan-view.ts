@@ -56,10 +56,17 @@ export function outcomeOf(plan: Plan): string {
       return copy.outcome.demote(name, shard, after.voters, spare)
     case 'transfer-then-demote':
       return copy.outcome.transferThenDemote(name, shard, after.leader, after.voters, spare)
+    case 'replace-voter':
+      return copy.outcome.replaceVoter(replacementOf(plan), name, after.voters, spare)
     case 'install':
     case 'undo-install':
       return copy.outcome.install(shard, after.data ? shortCount(after.data.packages) : undefined)
   }
+}
+
+/** The learner that takes the place of a voter; '' for another kind of plan. */
+export function replacementOf({ changes }: Plan): string {
+  return changes?.find(({ kind }) => kind === 'promote')?.node ?? ''
 }
 
 function pauseText({ writePause }: Plan): string {

@@ -11,6 +11,7 @@ export const states: Record<OperationState, string> = {
   elsewhere: 'Went elsewhere',
   'no-change': 'No change',
   refused: 'Refused',
+  stopped: 'Stopped',
   unconfirmed: 'Unconfirmed',
   cancelled: 'Cancelled',
 }

@@ -42,6 +42,7 @@ export const actions = {
   transfer: (shard: string, node: string) => `Transfer leadership of ${shard} to ${node}`,
   promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,
   demote: (node: string, shard: string) => `Demote ${node} of ${shard}`,
+  replace: (node: string, shard: string) => `Replace voter ${node} of ${shard}`,
   pause: 'Pause live updates',
   resume: 'Resume live updates',
   theme: (theme: string) => `Theme: ${theme}`,

@@ -84,7 +84,7 @@ function entriesOf(shard: Shard, me: Me): Entry[] {
 type Shard = Summary['shards'][number]
 
 /** The reason for which a plan would be refused is shown before it is opened. */
-function planEntries(brief: Shard, { node, role }: Shard['slots'][number]): Entry[] {
+function planEntries(brief: Shard, { node, role, freshness }: Shard['slots'][number]): Entry[] {
   const shard = brief.id
   const hint = whyNoChange(brief) ?? copy.actions.opensPlan
   const plan = (kind: string, label: string, also: string, icon: IconName): Entry => ({
@@ -100,6 +100,9 @@ function planEntries(brief: Shard, { node, role }: Shard['slots'][number]): Entr
     return [
       plan('transfer', copy.actions.transfer(shard, node), `transfer ${shard} ${node}`, 'key'),
       plan('demote', copy.actions.demote(node, shard), `demote ${shard} ${node}`, 'ring'),
+      ...(freshness === 'gone' || freshness === 'never'
+        ? [plan('replace-voter', copy.actions.replace(node, shard), `replace ${shard} ${node}`, 'ring')]
+        : []),
     ]
   }
   return role === 'learner'

@@ -298,8 +298,14 @@ function MemberActions({ shard, node, isQuiet = false }: MemberActionsProps) {
         noTransfer ?? (shard.leader === null ? copy.transfer.noLeader : undefined),
       )}
       {action(copy.members.demote, 'demote')}
+      {isAway(node) && action(copy.members.replace, 'replace-voter')}
     </span>
   )
+}
+
+/** The time to give its place to another node. */
+function isAway({ freshness }: NodeView): boolean {
+  return freshness === 'gone' || freshness === 'never'
 }
 
 type MemberCardProps = Pick<MemberActionsProps, 'shard' | 'node'> & { readonly scale: LogScale | undefined }

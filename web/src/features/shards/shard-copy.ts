@@ -78,6 +78,7 @@ export const members = {
   coresOf: (used: string, cores: number) => `${used} of ${counted(cores, 'core')}`,
   promote: 'Promote…',
   demote: 'Demote…',
+  replace: 'Replace…',
   makeLeader: 'Make leader…',
   isLeaderAlready: (node: string) => `${node} is already the leader`,
 }
