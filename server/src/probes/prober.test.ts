@@ -17,6 +17,11 @@ const REFUSED: ProbeResult = {
   hold: undefined,
 }
 
+const LATE: ProbeResult = {
+  search: { kind: 'failed', code: 'deadline_exceeded', message: 'no answer' },
+  hold: undefined,
+}
+
 /** A prober whose clock and answers belong to the test. */
 function proberOf(intervalMs = INTERVAL_MS) {
   let ms = 0
@@ -43,6 +48,8 @@ function proberOf(intervalMs = INTERVAL_MS) {
     probe: ({ key }) => {
       world.sent.push(key)
       const answer = world.answers.get(key) ?? OK
+      // While its deadline passes, nothing of this process runs.
+      if (answer === LATE) ms += 2_000
       return answer === 'never' ? new Promise(() => {}) : Promise.resolve(answer)
     },
   })
@@ -175,6 +182,17 @@ test('a way in that is gone or moved is forgotten with its results, and its late
   }))
   setWays(world.prober, moved)
   expect(world.state()).toMatchObject({ state: 'waiting' })
+})
+
+test('a deadline that this process was too late for says nothing of the way in', async () => {
+  const world = proberOf()
+  setWays(world.prober, waysTo(['s1'], ['n1']))
+  await world.turn()
+  world.answers.set('s1 node n1', LATE)
+  for (let turn = 0; turn < 4; turn++) await world.turn(INTERVAL_MS)
+
+  expect(world.sent).toHaveLength(5)
+  expect(world.state()).toMatchObject({ state: 'answers', ways: [{ search: { answered: 1, failed: 0 } }] })
 })
 
 test('switched off, nothing is sent and nothing is claimed', async () => {

@@ -6,6 +6,7 @@ import type { Clock } from '@vacancy/shared'
 import type { ClientsOfShard } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { ClientsSeen } from '../cluster/cluster-state.ts'
+import { createOwnTime, type OwnTime } from '../http/own-time.ts'
 import { addResult, NO_RESULTS, type ProbeResult, summaryOfClients, viewOfShard, type WayResults } from './results.ts'
 import type { Way, WaysOfShard } from './ways.ts'
 
@@ -49,11 +50,13 @@ export type Prober = {
   readonly probed: Map<string, Probed>
   busy: number
   busyFailing: number
+  readonly ownTime: OwnTime
   timer: NodeJS.Timeout | undefined
 }
 
 export function createProber(options: ProberOptions): Prober {
-  return { options, shards: [], probed: new Map(), busy: 0, busyFailing: 0, timer: undefined }
+  const ownTime = createOwnTime(options.clock, PROBER.tickMs)
+  return { options, shards: [], probed: new Map(), busy: 0, busyFailing: 0, ownTime, timer: undefined }
 }
 
 export function startProber(prober: Prober): void {
@@ -90,6 +93,7 @@ function isSame(a: Way, b: Way): boolean {
 
 /** Starts what is due, the longest due first. */
 export function probeDue(prober: Prober): void {
+  prober.ownTime.tick()
   const nowMs = prober.options.clock.monotonicMs()
   for (const each of prober.probed.values()) if (each.isBusy && each.hungMs <= nowMs) countHung(prober, each, nowMs)
   const due = [...prober.probed.values()].filter(({ isBusy, nextMs }) => !isBusy && nextMs <= nowMs)
@@ -119,9 +123,10 @@ async function probeOne(prober: Prober, probed: Probed, isFailing: boolean, star
   prober.busy++
   if (isFailing) prober.busyFailing++
   try {
+    const wasHeldUp = prober.ownTime.watch()
     const result = await probe(probed.way)
-    // Of a way that was removed meanwhile nothing is kept.
-    if (prober.probed.get(probed.way.key) !== probed) return
+    // Of a way that was removed meanwhile nothing is kept, and nothing of a deadline that this process was too late for.
+    if (prober.probed.get(probed.way.key) !== probed || (isLate(result) && wasHeldUp())) return
     probed.results = addResult(probed.results, result, clock.wallMs())
     onResult(result)
   } catch (error) {
@@ -155,4 +160,8 @@ export function clientsView(prober: Prober): ClientsSeen {
   const ranked = shards.toSorted((a, b) => RANK[a.state] - RANK[b.state])
   const clients = summaryOfClients(ranked, all, now, intervalMs)
   return { clients: { ...clients, shards: prober.shards.length }, shards: ranked }
+}
+
+function isLate({ search, hold }: ProbeResult): boolean {
+  return [search, hold].some((outcome) => outcome?.kind === 'failed' && outcome.code === 'deadline_exceeded')
 }
