@@ -27,12 +27,12 @@ import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { ConfigValue } from './config-value.tsx'
 import { common } from './copy.ts'
 import { NotFound } from './not-found.tsx'
 import { useShardEvents } from './queries.ts'
 import { Reported } from './reported.tsx'
 import { ResolverAnswer } from './resolver-answer.tsx'
-import { ConfigValue } from './shard-config.tsx'
 import * as copy from './shard-copy.ts'
 
 const MetricCharts = dynamic(() => import('../metrics/metric-charts.tsx').then((module) => module.MetricCharts), {

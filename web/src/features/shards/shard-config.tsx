@@ -7,7 +7,7 @@ import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import { configText } from './config-text.ts'
+import { ConfigValue } from './config-value.tsx'
 import { useShardConfig } from './queries.ts'
 import * as copy from './shard-copy.ts'
 import { ShardFrame } from './shard-page.tsx'
@@ -114,15 +114,5 @@ function Value({ name, value }: { readonly name: string; readonly value: Key['va
       <ConfigValue name={name} value={value.value} />
       <span className="text-small text-text-3">{value.origin}</span>
     </span>
-  )
-}
-
-/** With the unit that its key names; the value as it is configured is in the tooltip. */
-export function ConfigValue({ name, value }: { readonly name: string; readonly value: string }) {
-  const text = configText(name, value)
-  return (
-    <code className="break-all font-mono" {...(text !== value && { 'data-tip': value })}>
-      {text}
-    </code>
   )
 }
