@@ -185,7 +185,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
 /** The rates of a shard: the sums of its nodes' rates, and the highest of their latencies. */
 function ratesOf(views: readonly NodeView[]): NodeView['rates'] {
   // The sum of some of them would be a fall that did not happen.
-  const isPart = views.some(({ freshness, level }) => freshness === 'gone' && level !== 'crit')
+  const isPart = views.some(isUnread)
   const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
     if (isPart) return null
     const values = views.flatMap(({ rates, freshness }) => {
@@ -510,6 +510,11 @@ function withoutOld(observation: NodeObservation, now: number): NodeObservation 
   const isOld =
     isUp(observation) && observation.info !== undefined && now - observation.info.at > DERIVE_LIMITS.delayedMs
   return isOld ? { ...observation, info: undefined } : observation
+}
+
+/** Not read lately, and not known to be away: it may be in any state. */
+export function isUnread({ freshness, level }: Pick<NodeView, 'freshness' | 'level'>): boolean {
+  return freshness === 'gone' && level !== 'crit'
 }
 
 function isUnpolled(observation: NodeObservation): boolean {

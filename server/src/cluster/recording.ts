@@ -7,6 +7,7 @@ import { latestOfNodes, type Owner, recordSeries, STAY_NAMES, saveSeries, type V
 import type { NodeAddress } from './cluster.ts'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
 import { shardViews } from './collector.ts'
+import { isUnread } from './derive.ts'
 import { fabricView } from './topology.ts'
 
 /** Large files are written less often; every minute they would dominate the disk load. */
@@ -75,9 +76,7 @@ export function recordShards(module: ClusterModule): void {
     return view !== undefined && view.level !== 'crit' && view.freshness !== 'never'
   }
   const ofNodes = (name: SeriesName) => latestOfNodes(module.series, name, now, isExpected)
-  const isPart = shards.some(({ nodes }) =>
-    nodes.some(({ freshness, level }) => freshness === 'gone' && level !== 'crit'),
-  )
+  const isPart = shards.some(({ nodes }) => nodes.some(isUnread))
   recordSeries(module.series, { shard: '', node: '' }, now, {
     ...{
       queries: sum('queries'),

@@ -1,10 +1,11 @@
 /** The summary of all shards, with attention items. */
-import type { NodeView, Summary } from '@vacancy/shared/contract'
+import type { Summary } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'
 import { clientSeeds, fabricSeeds, ownSeeds } from './attention-sources.ts'
 import { briefsOf, type ClusterModule } from './cluster-state.ts'
 import { observationsOf, shardViews } from './collector.ts'
+import { isUnread } from './derive.ts'
 import { runningOperations } from './operation-state.ts'
 import { lastEndedOperations } from './operations.ts'
 import type { ClusterDatabase } from './tables.ts'
@@ -47,7 +48,6 @@ export function readOtherAttention(module: ClusterModule): void {
 
 /** Of those that were read before. */
 function unreadShards({ collector, told }: ClusterModule): string[] {
-  const isUnread = ({ freshness, level }: NodeView) => freshness === 'gone' && level !== 'crit'
   return shardViews(collector).flatMap(({ id, nodes }) => (told.get(id)?.isSettled && nodes.some(isUnread) ? [id] : []))
 }
 
