@@ -31,6 +31,7 @@ export function createNightAnswer(
     if (waiting >= limits.nightRequestsMax) throw new HttpError(503, 'other histories are being read, repeat')
     waiting++
     const answer = last.then(() => read(handle, request, limits))
+    // An error is that of this request alone; the next one begins after it.
     last = answer.catch(() => undefined).finally(() => waiting--)
     return json(200, await answer)
   }
