@@ -74,8 +74,7 @@ function answer(wire: SimWire, socket: Socket, { command }: DecodedRequest, id: 
     else setTimeout(() => socket.writable && socket.write(bytes), ms)
   }
   if (command === 'LOGIN') return send(LOGIN_OK)
-  const codecs = createCodecList(wire.codecs)
-  const reply = (result: object) => send(encodeReply(command, id, result as Result, { baseYear: BASE_YEAR, codecs }))
+  const reply = (result: object) => send(encodeReply(command, id, result as Result, CONTEXT))
   if (command === 'GETCODECS') return reply({ rateFeatures: wire.codecs })
   const isWrite = command === 'HOLDSTAY' || command === 'RELEASESTAY'
   const refusal = wire.refusal(isWrite, segment)
@@ -85,5 +84,5 @@ function answer(wire: SimWire, socket: Socket, { command }: DecodedRequest, id: 
   return send(encodeError(id, 'VALIDATION_ERROR: the simulation answers probes only'))
 }
 
-/** Of dates in replies, which have none. */
-const BASE_YEAR = 2026
+/** Of dates and features in replies, which have none: a simulated shard may have no codec list. */
+const CONTEXT = { baseYear: 2026, codecs: createCodecList(['unused']) }
