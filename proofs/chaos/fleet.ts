@@ -4,7 +4,7 @@
  */
 
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
@@ -172,9 +172,12 @@ export function resumeNode(node: FleetNode): void {
   node.process?.signal('SIGCONT')
 }
 
-/** Deletes the data of a stopped node. The folder stays, since a file system may be mounted there. */
+/**
+ * Deletes the data of a stopped node, if it ever ran. The folder stays, since a file system may be mounted there.
+ */
 export function wipeNode(fleet: Fleet, { name }: FleetNode): void {
   const folder = fleet.shard.dataDir(name)
+  if (!existsSync(folder)) return
   for (const file of readdirSync(folder)) rmSync(join(folder, file), { recursive: true, force: true })
 }
 
