@@ -33,13 +33,19 @@ async function start(): Promise<NodeProcess> {
   return node
 }
 
+/** Sent again while its outcome is unknown, as clients do: the disk of a test may be busy for seconds. */
+const known: typeof ask = async (client, command, request) => {
+  const reply = await ask(client, command, request)
+  return !reply.ok && reply.code === '408' ? await known(client, command, request) : reply
+}
+
 const night = { propertyId: 'hotel_0', roomType: 'double', date: dateIn(30) }
 
 /** Adds properties until a reply is 503. @returns their number */
 async function fillMemory(client: WireClient): Promise<number> {
   for (let count = 0; ; count += AT_ONCE) {
     const property = (i: number) => ({ ...somewhere(`hotel_${count + i}`), area: `area_${(count + i) % 500}` })
-    const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => ask(client, 'SETPROP', property(i))))
+    const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => known(client, 'SETPROP', property(i))))
     const refused = replies.filter((reply) => !reply.ok)
     for (const reply of refused) expect(reply).toMatchObject({ ok: false, code: '503' })
     if (refused.length > 0) return count + AT_ONCE - refused.length
@@ -68,7 +74,7 @@ test('a full node serves, restarts and keeps every acknowledged change (request 
 
   for (let from = 1; from <= SESSIONS; from += AT_ONCE) {
     const key = (i: number) => ({ session: (from + i).toString(16).padStart(32, '0'), requestNumber: 1 })
-    const set = (i: number) => ask(client, 'SETROOMAVL', { ...night, amount: (from + i) % 256, ...key(i) })
+    const set = (i: number) => known(client, 'SETROOMAVL', { ...night, amount: (from + i) % 256, ...key(i) })
     for (const reply of await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => set(i)))) {
       expect(reply).toMatchObject({ ok: true })
     }
