@@ -101,7 +101,7 @@ const linkCommand = defineCommand({
     const database = await openDatabase<AccessTables>(databaseOf(config))
     try {
       const settings = await openSettings(database, config)
-      const access = createAccess({ database, clock: systemClock, sessionIdleMs: 0 })
+      const access = createAccess({ database, clock: systemClock, sessionIdleMs: 0, ssoSessionMs: 0 })
       const audit = createAudit(database, systemClock, () => undefined)
       const accounts = createAccounts({
         database,
@@ -109,6 +109,7 @@ const linkCommand = defineCommand({
         access,
         audit,
         settings,
+        singleSignOn: undefined,
         facts: () => {
           throw new Error('the settings page is not served here')
         },

@@ -1,12 +1,14 @@
 /** The configuration of the control plane: its keys, and checks across them. */
 
 import { CONTROL_QUEUE_SCHEMA, checkQueue, checkTls, queueConfigOf } from '@vacancy/queue/config'
+import { PERSON_ROLES } from '@vacancy/shared/contract'
 import {
   type Config,
   type ConfigSchema,
   type ConfigValues,
   choice,
   type Given,
+  isLoopback,
   isNetwork,
   LOG_FORMATS,
   LOG_LEVELS,
@@ -19,6 +21,7 @@ import {
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
+import { roleRule } from './access/single-sign-on.ts'
 import { registriesOf } from './cluster/discovery.ts'
 
 export const CONTROL_SCHEMA = {
@@ -92,6 +95,31 @@ export const CONTROL_SCHEMA = {
     ...choice(['development', 'staging', 'production'], 'development'),
     summary: 'How much confirmation changes need, until it is changed in the console.',
   },
+  oidc_issuer: {
+    ...settingText(''),
+    summary:
+      'Provider of single sign-on by OpenID Connect, such as https://login.example.com/realms/hotels; empty: none.',
+  },
+  oidc_client_id: { ...settingText(''), summary: 'Name of the console at that provider.' },
+  oidc_client_secret: { ...settingText(''), secret: true, summary: 'Its secret there; empty for a public client.' },
+  oidc_scopes: { ...settingText('openid profile'), summary: 'Scopes to ask for, with blanks between them.' },
+  oidc_name_claim: { ...settingText('preferred_username'), summary: 'Claim with the name of a person.' },
+  oidc_role_claim: {
+    ...settingText('roles'),
+    summary: 'Claim with a value or values that give the role; a path such as realm_access.roles is followed.',
+  },
+  oidc_roles: {
+    type: 'list',
+    default: [],
+    summary:
+      'Role for a value of that claim, as value=role: hotel-ops=operator. The highest counts; without one nobody enters.',
+  },
+  oidc_label: { ...settingText('single sign-on'), summary: 'How the sign-in page names it.' },
+  oidc_session_hours: {
+    ...whole(12, 1, 720, 'hours'),
+    summary:
+      'A session by single sign-on ends after this time, also in use, so that roles and people are asked for again.',
+  },
   session_idle_hours: { ...whole(12, 1, 720, 'hours'), summary: 'A session ends after this time without requests.' },
   audit_keep_days: { ...whole(400, 1, 36_500, 'days'), summary: 'Retention time of audit log entries.' },
   imports_dir: {
@@ -140,6 +168,7 @@ function readSecrets(values: ControlConfig): ControlConfig {
     nodeAdminToken: readSecret(values.nodeAdminToken),
     registryToken: readSecret(values.registryToken),
     queueToken: readSecret(values.queueToken),
+    oidcClientSecret: readSecret(values.oidcClientSecret),
   })
 }
 
@@ -165,6 +194,7 @@ function check(values: ControlConfig): string[] {
     if (!/^[A-Za-z0-9.-]+$/.test(host)) faults.push(`allowed_hosts: ${host} is not a host name without port`)
   for (const proxy of values.trustProxy)
     if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
+  faults.push(...singleSignOnFaults(values))
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
     faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
   if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
@@ -177,6 +207,22 @@ function check(values: ControlConfig): string[] {
     ...checkTls({ ...queueConfigOf(values), databaseUrl: values.databaseUrl }, 'queue_'),
   )
   return faults
+}
+
+function singleSignOnFaults({ oidcIssuer, oidcClientId, oidcRoles, oidcScopes, oidcLabel }: ControlConfig): string[] {
+  if (oidcIssuer === '') return oidcClientId === '' ? [] : ['oidc_client_id: needs oidc_issuer']
+  const url = URL.parse(oidcIssuer)
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
+  return [
+    ...(isSafe ? [] : ['oidc_issuer: must begin with https://, or with http:// on this machine']),
+    ...(oidcClientId === '' ? ['oidc_client_id: is needed with oidc_issuer'] : []),
+    ...(oidcScopes.split(' ').includes('openid') ? [] : ['oidc_scopes: must have openid']),
+    ...(/^[^\p{Cc}]{1,40}$/u.test(oidcLabel) ? [] : ['oidc_label: must be 1 to 40 characters on one line']),
+    ...(oidcRoles.length > 0 ? [] : ['oidc_roles: is needed with oidc_issuer, as value=role']),
+    ...oidcRoles
+      .filter((text) => roleRule(text) === undefined)
+      .map((text) => `oidc_roles: ${text} is not value=role with one of ${PERSON_ROLES.join(', ')}`),
+  ]
 }
 
 /** Scheme, host and port, without a path. */

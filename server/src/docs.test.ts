@@ -63,7 +63,7 @@ test('every row of a table has as many cells as its header', () => {
 test('the page for operators shows valid configuration files and correct exit codes', () => {
   const yaml = [...PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] as string)
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-docs-'))
-  const [whole = '', secure = '', proxied = ''] = yaml
+  const [whole = '', signOn = '', secure = '', proxied = ''] = yaml
   writeFileSync(join(folder, 'token'), 'secret')
 
   writeFileSync(join(folder, 'a.yml'), whole.replaceAll(/\/run\/secrets\/[\w-]+/g, join(folder, 'token')))
@@ -72,6 +72,7 @@ test('the page for operators shows valid configuration files and correct exit co
     writeFileSync(join(folder, 'b.yml'), text)
     return loadControlConfig({ file: join(folder, 'b.yml') }).values
   }
+  expect(valuesOf(signOn).oidcRoles).toEqual(['hotel-ops=operator', 'hotel-admins=admin'])
   expect(valuesOf(secure)).toMatchObject({ tlsCert: '/etc/ssl/vacancy.pem', tlsKey: '/etc/ssl/vacancy.key' })
   expect(valuesOf(proxied).trustProxy).toEqual(['127.0.0.1'])
   for (const code of [EXIT.ok, EXIT.failure, EXIT.usage, EXIT.bind]) expect(PAGE).toContain(`\n| ${code} | `)

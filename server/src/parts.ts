@@ -1,4 +1,5 @@
 /** Creates and connects the parts of the control plane. */
+
 import type { Clock } from '@vacancy/shared'
 import { VERSION } from '@vacancy/shared/node'
 import type { Kysely } from 'kysely'
@@ -7,6 +8,7 @@ import { type Access, createAccess, onEnd } from './access/access.ts'
 import { type Accounts, createAccounts } from './access/accounts.ts'
 import { type Audit, createAudit } from './access/audit.ts'
 import type { Settings } from './access/settings.ts'
+import { createSingleSignOn } from './access/single-sign-on.ts'
 import type { AccessTables } from './access/tables.ts'
 import { importSeeds } from './cluster/attention-sources.ts'
 import { clusterOf, createClusterModule } from './cluster/cluster-module.ts'
@@ -62,13 +64,19 @@ type Base = {
   readonly baseUrl: () => string
 }
 
+const HOUR_MS = 3_600_000
+
 export function createParts(base: Base): Parts {
   const { options, program, database, settings } = base
   const { config, clock, log } = options
   const live = createLive({ server: VERSION, log, clock })
   const audit = createAudit(database, clock, () => touchTopic(live, 'audit'))
   offerTopics(live, /^audit$/, async () => ({ total: await audit.total() }))
-  const access = createAccess({ database, clock, sessionIdleMs: config.sessionIdleHours * 3_600_000 })
+  const access = createAccess({
+    ...{ database, clock },
+    sessionIdleMs: config.sessionIdleHours * HOUR_MS,
+    ssoSessionMs: config.oidcSessionHours * HOUR_MS,
+  })
   onEnd(access, (key) => endClients(live, key))
   const clusterModule = createClusterModule(clusterConfig(config, base.folders.cluster), {
     database,
@@ -104,6 +112,7 @@ export function createParts(base: Base): Parts {
     access,
     audit,
     settings,
+    singleSignOn: createSingleSignOn(config),
     facts: () => ({
       database: isPostgres(config.databaseUrl) ? 'postgresql' : 'sqlite',
       registry: given(config.registry) ?? null,

@@ -18,6 +18,8 @@ export type Access = {
   readonly database: AccessDatabase
   readonly clock: Clock
   readonly sessionIdleMs: number
+  /** How long a session by single sign-on lasts, in use or not. */
+  readonly ssoSessionMs: number
   readonly endListeners: ((key: string) => void)[]
   /** Failed token attempts, by address. */
   readonly failures: FailureLimiter
@@ -25,7 +27,7 @@ export type Access = {
 
 export type Token = Selectable<AccessTables['tokens']>
 
-export function createAccess(options: Pick<Access, 'database' | 'clock' | 'sessionIdleMs'>): Access {
+export function createAccess(options: Pick<Access, 'database' | 'clock' | 'sessionIdleMs' | 'ssoSessionMs'>): Access {
   return { ...options, endListeners: [], failures: createFailureLimiter(options.clock) }
 }
 
@@ -72,6 +74,14 @@ export function notifyEnded(access: Access, keys: readonly string[]): void {
 
 export function onEnd(access: Access, listener: (key: string) => void): void {
   access.endListeners.push(listener)
+}
+
+/** When a session of a person ends regardless of use; null for never. */
+export function lastMsOf(
+  access: Access,
+  session: Pick<Selectable<AccessTables['sessions']>, 'signed_in_by' | 'created_at'>,
+): number | null {
+  return session.signed_in_by === 'single sign-on' ? session.created_at + access.ssoSessionMs : null
 }
 
 /** When an unused session ends. */

@@ -1,12 +1,13 @@
 /** Accounts: the shared state of the handlers for sign-in, people, tokens and settings. */
 import type { Clock } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import type { AuditNote, ProblemError, RouteRequest } from '@vacancy/shared/api/route'
+import { type AuditNote, type Caller, callerOf, type ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
 import type { Access } from './access.ts'
 import type { Audit } from './audit.ts'
 import type { Settings } from './settings.ts'
+import type { SingleSignOn } from './single-sign-on.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
 /** Sign-in attempts per minute: for one name, and from one address, which many people may share. */
@@ -15,7 +16,7 @@ const TRIES_AN_ADDRESS = 20
 
 export type AnyRequest = Pick<
   RouteRequest<'GET /api/v1/me'>,
-  'principal' | 'address' | 'requestId' | 'session' | 'isSecure' | 'origin' | 'reply'
+  keyof Caller | 'session' | 'isSecure' | 'origin' | 'headers' | 'reply'
 >
 
 /** People, their sessions, API tokens and the console settings. */
@@ -25,6 +26,8 @@ export type Accounts = {
   readonly access: Access
   readonly audit: Audit
   readonly settings: Settings
+  /** Absent without a provider. */
+  readonly singleSignOn: SingleSignOn | undefined
   /** What the settings page shows about the process. */
   readonly facts: () => ProcessFacts
   readonly onSignIn: (result: 'done' | 'refused') => void
@@ -52,9 +55,7 @@ export function createAccounts(options: Omit<Accounts, 'nameTries' | 'addressTri
 /** The audit entry of a change. */
 export function noteOf(request: AnyRequest, action: string, target: string, detail = ''): AuditNote {
   return {
-    principal: request.principal,
-    address: request.address,
-    requestId: request.requestId,
+    ...callerOf(request),
     action,
     target,
     result: 'done',

@@ -12,6 +12,7 @@ const ADA: Principal = { kind: 'person', id: 'p1', name: 'ada', role: 'admin' }
 const note = (target: string, action = 'test.act') => ({
   principal: ADA,
   address: '127.0.0.1',
+  userAgent: 'curl/8.5.0',
   requestId: 'r1',
   action,
   target,
@@ -119,7 +120,9 @@ onBothDatabases((newDatabase) => {
     const csv = await viewer.call('GET', '/api/v1/audit/export?format=csv&action=export.test')
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     const [head, ...rest] = csv.text.split('\r\n')
-    expect(head).toBe('seq,at,actor,actorKind,address,action,target,reason,result,detail,operation,requestId,hash')
+    expect(head).toBe(
+      'seq,at,actor,actorKind,address,action,target,reason,result,detail,operation,requestId,hash,userAgent',
+    )
     expect(rest.join('\r\n')).toContain(`,"'=HYPERLINK(""http://evil"")","first,\n""second""",done,`)
   })
 

@@ -96,6 +96,7 @@ async function append(transaction: Transaction<AuditTables>, note: AuditNote, no
     actor: principal === 'system' ? 'system' : principal.name,
     actor_kind: principal === 'system' ? 'system' : storedKind(principal.kind),
     address: note.address,
+    user_agent: note.userAgent,
     action: note.action,
     target: note.target,
     reason: note.reason ?? '',
@@ -117,9 +118,11 @@ function storedKind(kind: Principal['kind']): AuditRow['actor_kind'] {
   return kind === 'anonymous' ? 'nobody' : kind
 }
 
+/** Entries of the first versions have no user agent, and hashes without one. */
 function hashOf(before: string, row: Omit<AuditRow, 'hash'>): string {
   const { seq, at, actor, actor_kind, address, action, target, reason, result, detail, operation, request_id } = row
   const words = [seq, at, actor, actor_kind, address, action, target, reason, result, detail, operation, request_id]
+  if (row.user_agent !== null) words.push(row.user_agent)
   return createHash('sha256')
     .update(`${before}\n${JSON.stringify(words)}`)
     .digest('hex')
@@ -201,6 +204,7 @@ function entryOf(row: AuditRow): AuditEntry {
     actor: row.actor,
     actorKind: row.actor_kind,
     address: row.address,
+    userAgent: row.user_agent ?? '',
     action: row.action,
     target: row.target,
     reason: row.reason,
@@ -251,6 +255,7 @@ const COLUMNS = [
   'operation',
   'requestId',
   'hash',
+  'userAgent',
 ] as const satisfies readonly (keyof AuditEntry)[]
 
 function csvHead(): string {

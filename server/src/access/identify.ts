@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { tooManyTries } from '@vacancy/shared/api/admission'
 import type { Principal, Session, Visitor } from '@vacancy/shared/api/route'
 import { bearerToken, endedText } from '@vacancy/shared/node'
-import { type Access, idleSince, isTokenGood, markTokenUsed, SEEN_MS, tokenSessionOf } from './access.ts'
+import { type Access, idleSince, isTokenGood, lastMsOf, markTokenUsed, SEEN_MS, tokenSessionOf } from './access.ts'
 import { cookieOf, csrfOf, hashSecret } from './secrets.ts'
 
 const ANONYMOUS: Principal = { kind: 'anonymous', id: '', name: '', role: undefined }
@@ -63,11 +63,14 @@ async function identifySession(access: Access, secret: string, address: string):
     .selectFrom('sessions')
     .innerJoin('people', 'people.id', 'sessions.person_id')
     .select(['people.id', 'people.name', 'people.role', 'sessions.signed_in_by', 'sessions.last_seen_at'])
+    .select('sessions.created_at')
     .where('sessions.hash', '=', key)
     .where('sessions.last_seen_at', '>', idleSince(access))
     .where('people.disabled', '=', 0)
     .executeTakeFirst()
   if (row === undefined) return await identifyTokenSession(access, secret, address)
+  const expiresAt = lastMsOf(access, row)
+  if (expiresAt !== null && expiresAt <= nowMs) return anonymous('session')
   if (nowMs - row.last_seen_at >= SEEN_MS) {
     await access.database.updateTable('sessions').set({ last_seen_at: nowMs }).where('hash', '=', key).execute()
     await access.database.updateTable('people').set({ last_seen_at: nowMs }).where('id', '=', row.id).execute()
@@ -79,7 +82,7 @@ async function identifySession(access: Access, secret: string, address: string):
     signedInBy: row.signed_in_by,
     // The stored value may be older by up to SEEN_MS.
     lastSeenAt: nowMs - row.last_seen_at >= SEEN_MS ? nowMs : row.last_seen_at,
-    expiresAt: null,
+    expiresAt,
   }
   return { principal: { kind: 'person', id: row.id, name: row.name, role: row.role }, key, session, fault: '' }
 }
@@ -97,12 +100,12 @@ export async function isValidKey(access: Access, key: string): Promise<boolean> 
   const session = await access.database
     .selectFrom('sessions')
     .innerJoin('people', 'people.id', 'sessions.person_id')
-    .select('sessions.hash')
+    .select(['sessions.signed_in_by', 'sessions.created_at'])
     .where('sessions.hash', '=', key)
     .where('sessions.last_seen_at', '>', idleSince(access))
     .where('people.disabled', '=', 0)
     .executeTakeFirst()
-  if (session) return true
+  if (session) return (lastMsOf(access, session) ?? Number.POSITIVE_INFINITY) > access.clock.wallMs()
   if (await tokenSession(access, key)) return true
   const token = await access.database.selectFrom('tokens').selectAll().where('id', '=', key).executeTakeFirst()
   return token !== undefined && isTokenGood(token, access.clock.wallMs())

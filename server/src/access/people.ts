@@ -1,12 +1,13 @@
 /** People: who they are, their roles and their sign-in links. Every change has its entry in the audit log. */
 import { randomUUID } from 'node:crypto'
 import { problem } from '@vacancy/shared/api/errors'
-import type { RouteRequest } from '@vacancy/shared/api/route'
+import { type RouteRequest, SYSTEM_CALLER } from '@vacancy/shared/api/route'
 import { ACCESS_LIMITS, type PersonRole, type PersonView } from '@vacancy/shared/contract'
 import type { Selectable, Transaction } from 'kysely'
 import { notifyEnded } from './access.ts'
-import { type Accounts, change, linkOf, noteOf, timeOf, tooMany } from './accounts.ts'
+import { type Accounts, type AnyRequest, change, linkOf, noteOf, timeOf, tooMany } from './accounts.ts'
 import { createLink, endSessions } from './sessions.ts'
+import type { Identity } from './single-sign-on.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
 export type Person = Selectable<AccessTables['people']>
@@ -16,14 +17,15 @@ export async function addPerson(
   within: Transaction<AccessTables>,
   name: string,
   role: PersonRole,
-  password: string | null,
+  by: Pick<Person, 'password' | 'subject'> = { password: null, subject: null },
 ): Promise<Person> {
+  if ((await countPeople(within)) >= ACCESS_LIMITS.peopleMax) throw tooMany('people', ACCESS_LIMITS.peopleMax)
   const person: Person = {
     id: randomUUID(),
     name,
     name_key: name.toLowerCase(),
     role,
-    password,
+    ...by,
     disabled: 0,
     preferences: '{}',
     created_at: accounts.clock.wallMs(),
@@ -49,8 +51,7 @@ export async function createPerson(accounts: Accounts, request: RouteRequest<'PO
   const { name, role } = request.body
   const { person, code } = await change(accounts, async (within) => {
     await accounts.audit.write(noteOf(request, 'person.add', name, role), within)
-    if ((await countPeople(within)) >= ACCESS_LIMITS.peopleMax) throw tooMany('people', ACCESS_LIMITS.peopleMax)
-    const person = await addPerson(accounts, within, name, role, null)
+    const person = await addPerson(accounts, within, name, role)
     return { person, code: await createLink(accounts.access, within, person.id) }
   })
   return { person: viewOf(person), link: linkOf(accounts, request, code) }
@@ -65,6 +66,7 @@ export async function changePerson(accounts: Accounts, request: RouteRequest<'PU
       ...(next.role === before.role ? [] : [`${before.role} → ${next.role}`]),
       ...(next.disabled === before.disabled ? [] : [next.disabled === 1 ? 'may not sign in' : 'may sign in']),
     ]
+    if (before.subject !== null && next.role !== before.role) throw problem('role-of-provider')
     if (changes.length === 0) return { person: before, ended: [] }
     await accounts.audit.write(noteOf(request, 'person.change', before.name, changes.join(', ')), within)
     await within.updateTable('people').set(next).where('id', '=', before.id).execute()
@@ -88,10 +90,35 @@ export async function renewLink(accounts: Accounts, request: RouteRequest<'POST 
   const code = await change(accounts, async (within) => {
     const person = await personOf(within, request.params.id)
     if (person.disabled === 1) throw problem('person-disabled', { detail: `${person.name} may not sign in.` })
+    if (person.subject !== null)
+      throw problem('role-of-provider', { detail: `${person.name} enters by single sign-on.` })
     await accounts.audit.write(noteOf(request, 'person.link', person.name), within)
     return await createLink(accounts.access, within, person.id)
   })
   return { link: linkOf(accounts, request, code) }
+}
+
+/**
+ * The person of a sign-in at the provider, with the role that it gives now. A new one is added under the name there,
+ * unless somebody else has it: who may enter must never follow from a name.
+ */
+export async function personOfProvider(
+  accounts: Accounts,
+  within: Transaction<AccessTables>,
+  request: AnyRequest,
+  { subject, name, role }: Identity,
+): Promise<Person> {
+  const known = await within.selectFrom('people').selectAll().where('subject', '=', subject).executeTakeFirst()
+  if (known === undefined) {
+    await accounts.audit.write(noteOf(request, 'person.add', name, `${role}, by single sign-on`), within)
+    return await addPerson(accounts, within, name, role, { password: null, subject })
+  }
+  if (known.disabled === 1) throw problem('person-disabled', { detail: `${known.name} may not sign in.` })
+  if (known.role === role) return known
+  const detail = `${known.role} → ${role}, by single sign-on`
+  await accounts.audit.write(noteOf(request, 'person.change', known.name, detail), within)
+  await within.updateTable('people').set({ role }).where('id', '=', known.id).execute()
+  return { ...known, role }
 }
 
 /** The code of a new set-up link, while there is no person. */
@@ -108,14 +135,14 @@ export function setUpCode(accounts: Accounts): Promise<string | undefined> {
  */
 export function signInCode(accounts: Accounts, name: string, create?: PersonRole): Promise<string> {
   return change(accounts, async (within) => {
-    const by = { principal: 'system', address: '', requestId: '', target: name, result: 'done' } as const
+    const by = { ...SYSTEM_CALLER, target: name, result: 'done' }
     let person = await within
       .selectFrom('people')
       .selectAll()
       .where('name_key', '=', name.toLowerCase())
       .executeTakeFirst()
     if (person === undefined && create !== undefined) {
-      person = await addPerson(accounts, within, name, create, null)
+      person = await addPerson(accounts, within, name, create)
       await accounts.audit.write({ ...by, action: 'person.add', detail: create }, within)
     }
     if (person === undefined)
@@ -151,5 +178,6 @@ export function viewOf(person: Person): PersonView {
     createdAt: new Date(person.created_at).toISOString(),
     lastSeenAt: timeOf(person.last_seen_at),
     disabled: person.disabled === 1,
+    singleSignOn: person.subject !== null,
   }
 }

@@ -6,8 +6,10 @@ import { VERSION } from '@vacancy/shared/node'
 import { type Accounts, change, noteOf } from './accounts.ts'
 import { changePerson, createPerson, listPeople, renewLink } from './people.ts'
 import {
+  beginSingleSignOn,
   changePassword,
   changePreferences,
+  endSingleSignOn,
   readMe,
   readSignIn,
   setUp,
@@ -28,6 +30,8 @@ export function accessHandlers(
     'POST /api/v1/session': (request) => signIn(accounts, request),
     'POST /api/v1/session/token': (request) => signInByToken(accounts, request),
     'POST /api/v1/session/link': (request) => signInByLink(accounts, request),
+    'GET /api/v1/session/oidc': (request) => beginSingleSignOn(accounts, request),
+    'GET /api/v1/session/oidc/callback': (request) => endSingleSignOn(accounts, request),
     'POST /api/v1/set-up': (request) => setUp(accounts, request),
     'DELETE /api/v1/session': (request) => signOut(accounts, request),
     'GET /api/v1/me': (request) => readMe(accounts, request),

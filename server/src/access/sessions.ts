@@ -7,6 +7,7 @@ import {
   type Access,
   idleSince,
   isTokenGood,
+  lastMsOf,
   markTokenUsed,
   notifyEnded,
   type Token,
@@ -46,7 +47,8 @@ export async function beginSession(
     .execute()
   await within.updateTable('people').set({ last_seen_at: nowMs }).where('id', '=', personId).execute()
   const owner = { kind: 'person', id: personId } as const
-  return { secret, session: { key, owner, csrf: csrfOf(secret), signedInBy, lastSeenAt: nowMs, expiresAt: null } }
+  const expiresAt = lastMsOf(access, { signed_in_by: signedInBy, created_at: nowMs })
+  return { secret, session: { key, owner, csrf: csrfOf(secret), signedInBy, lastSeenAt: nowMs, expiresAt } }
 }
 
 /** Begins a session with an API token. Undefined for an unknown, revoked or expired one, and one of the job queue. */

@@ -4,7 +4,7 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'nod
 import { promisify } from 'node:util'
 import { tooManyTries } from '@vacancy/shared/api/admission'
 import { problem } from '@vacancy/shared/api/errors'
-import type { ProblemError, RouteRequest, Session } from '@vacancy/shared/api/route'
+import { ProblemError, type RouteRequest, type Session } from '@vacancy/shared/api/route'
 import {
   type Me,
   type PersonRole,
@@ -17,9 +17,10 @@ import { VERSION } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
 import { notifyEnded, sessionEndMs, type Token } from './access.ts'
 import { type Accounts, type AnyRequest, change, noteOf } from './accounts.ts'
-import { addPerson, countPeople, type Person, personOf, viewOf } from './people.ts'
-import { sessionCookie } from './secrets.ts'
+import { addPerson, countPeople, type Person, personOf, personOfProvider, viewOf } from './people.ts'
+import { newSecret, sessionCookie } from './secrets.ts'
 import { beginSession, beginTokenSession, endSession, endSessions, useLink } from './sessions.ts'
+import { beginCookie, begunIn, CALLBACK_PATH, ownPath, type SingleSignOn } from './single-sign-on.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
 const MEMORY_KIB = 19_456
@@ -128,6 +129,7 @@ function tokenMeOf(accounts: Accounts, token: Token, session: Session): Me {
     createdAt: new Date(token.created_at).toISOString(),
     lastSeenAt: new Date(session.lastSeenAt).toISOString(),
     disabled: false,
+    singleSignOn: false,
   }
   return { person, ...sessionView(accounts, session, preferencesOf(token)) }
 }
@@ -153,6 +155,7 @@ function guardLinks(accounts: Accounts, address: string): void {
 export async function readSignIn(accounts: Accounts) {
   return {
     setUp: (await countPeople(accounts.database)) === 0,
+    singleSignOn: accounts.singleSignOn?.label ?? null,
     environment: accounts.settings.environment(),
   }
 }
@@ -227,6 +230,65 @@ export async function signInByLink(accounts: Accounts, request: RouteRequest<'PO
   return me
 }
 
+export async function beginSingleSignOn(
+  accounts: Accounts,
+  request: RouteRequest<'GET /api/v1/session/oidc'>,
+): Promise<undefined> {
+  await toSignInPage(accounts, request, async () => {
+    const secret = newSecret()
+    const location = await providerOf(accounts).begin(secret, `${originOf(accounts, request)}${CALLBACK_PATH}`)
+    request.reply.header('set-cookie', beginCookie(secret, request.query.next, request.isSecure))
+    return location.href
+  })
+}
+
+/** The browser comes back from the provider, with an answer in the address. */
+export async function endSingleSignOn(
+  accounts: Accounts,
+  request: RouteRequest<'GET /api/v1/session/oidc/callback'>,
+): Promise<undefined> {
+  await toSignInPage(accounts, request, async () => {
+    const provider = providerOf(accounts)
+    const begun = begunIn(request.headers)
+    request.reply.header('set-cookie', beginCookie('', '', request.isSecure))
+    if (begun === undefined) throw problem('sso-expired')
+    guardLinks(accounts, request.address)
+    const origin = originOf(accounts, request)
+    const answer = new URL(
+      `${origin}${CALLBACK_PATH}?${new URLSearchParams(request.query as { [name: string]: string })}`,
+    )
+    const identity = await provider.finish(begun.secret, answer)
+    await beginFor(accounts, request, 'single sign-on', (within) =>
+      personOfProvider(accounts, within, request, identity),
+    )
+    accounts.addressTries.forgive(request.address)
+    return ownPath(begun.next, origin)
+  })
+}
+
+/** A browser follows these paths: it is sent on, and reads why not on the sign-in page. */
+async function toSignInPage(accounts: Accounts, request: AnyRequest, work: () => Promise<string>): Promise<void> {
+  request.reply.status(303)
+  try {
+    request.reply.header('location', await work())
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.code === 'sso-off') throw error
+    accounts.onSignIn('refused')
+    const detail = `${error.code}: ${error.message}`
+    await accounts.audit.write({ ...noteOf(request, 'session.start', 'single sign-on', detail), result: 'refused' })
+    request.reply.header('location', `/sign-in#problem=${error.code}`)
+  }
+}
+
+function providerOf({ singleSignOn }: Accounts): SingleSignOn {
+  if (singleSignOn === undefined) throw problem('sso-off')
+  return singleSignOn
+}
+
+function originOf(accounts: Accounts, request: AnyRequest): string {
+  return accounts.settings.baseUrl() || request.origin
+}
+
 export async function setUp(accounts: Accounts, request: RouteRequest<'POST /api/v1/set-up'>) {
   guardLinks(accounts, request.address)
   const { code, name, password } = request.body
@@ -234,7 +296,7 @@ export async function setUp(accounts: Accounts, request: RouteRequest<'POST /api
   const me = await beginFor(accounts, request, 'set-up', async (within) => {
     const used = await useLink(accounts.access, within, code)
     if (used === undefined || used.personId !== null || (await countPeople(within)) > 0) throw badLink()
-    const person = await addPerson(accounts, within, name, 'admin', hash)
+    const person = await addPerson(accounts, within, name, 'admin', { password: hash, subject: null })
     await accounts.audit.write(noteOf(request, 'person.add', person.name, 'admin, by set-up'), within)
     return person
   })
@@ -268,6 +330,8 @@ export async function changePassword(
   const session = sessionOf(request)
   if (session.owner.kind === 'token') throw problem('no-password')
   const person = await personOf(accounts.database, session.owner.id)
+  if (person.subject !== null)
+    throw problem('no-password', { detail: 'You enter by single sign-on.', hint: 'Change the password there.' })
   if (session.signedInBy !== 'link') {
     const key = person.name_key
     const wait = accounts.nameTries.waitSeconds(key)

@@ -1,5 +1,5 @@
 /** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
-import type { PersonRole, TokenRole } from '@vacancy/shared/contract'
+import type { Me, PersonRole, TokenRole } from '@vacancy/shared/contract'
 import type { Kysely } from 'kysely'
 
 export type AccessTables = AuditTables & {
@@ -15,12 +15,14 @@ export type AccessTables = AuditTables & {
     preferences: string
     created_at: number
     last_seen_at: number | null
+    /** Who the person is for the provider of single sign-on: issuer and subject; null for people of this console. */
+    subject: string | null
   }
   sessions: {
     /** SHA-256 of the cookie's value, hexadecimal. */
     hash: string
     person_id: string
-    signed_in_by: 'password' | 'link' | 'set-up'
+    signed_in_by: Exclude<Me['signedInBy'], 'token'>
     address: string
     created_at: number
     last_seen_at: number
@@ -69,6 +71,8 @@ export type AuditTables = {
     /** Part of the hash chain; `nobody` is an anonymous request. */
     actor_kind: 'person' | 'token' | 'system' | 'nobody'
     address: string
+    /** Null in entries of the first versions. */
+    user_agent: string | null
     action: string
     target: string
     reason: string

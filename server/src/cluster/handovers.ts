@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { problem } from '@vacancy/shared/api/errors'
-import { type Handlers, type Principal, ProblemError } from '@vacancy/shared/api/route'
+import { type Caller, type Handlers, type Principal, ProblemError, SYSTEM_CALLER } from '@vacancy/shared/api/route'
 import {
   ACCESS_LIMITS,
   HANDOVER_LIMITS,
@@ -20,7 +20,7 @@ import {
 import { planBack, planPrepare, textOf } from './handover-plan.ts'
 import { isWithin, stopsOf } from './impact.ts'
 import { planOperation, startOperation } from './operation-start.ts'
-import { type Caller, isRunning, type Operations, time } from './operation-state.ts'
+import { isRunning, type Operations, time } from './operation-state.ts'
 import type { PlanContext } from './operation-types.ts'
 import { getOperation } from './operations.ts'
 
@@ -348,7 +348,7 @@ async function transfer(handovers: Handovers, active: ActiveHandover, at: number
       confirm: plan.confirmText,
       key: `${handover.id}.${at}.${attempts}`,
     },
-    { principal, address: '', requestId: handover.id },
+    { ...SYSTEM_CALLER, principal, requestId: handover.id },
   )
   await change(handovers, active, at, { operation: operation.id })
   return operation.id
@@ -381,8 +381,7 @@ async function end(
   const handover = { ...active.handover, state, message, endedAt }
   await operations.database.transaction().execute(async (transaction) => {
     await transaction.updateTable('handovers').set(rowOf(handover)).where('id', '=', handover.id).execute()
-    const caller = { principal: 'system', address: '', requestId: '' } as const
-    await operations.audit({ ...caller, ...noteOf(handover, 'handover.end', state) }, transaction)
+    await operations.audit({ ...SYSTEM_CALLER, ...noteOf(handover, 'handover.end', state) }, transaction)
   })
   // Its audit entry is written before its end is shown.
   active.handover = handover

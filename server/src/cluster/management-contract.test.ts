@@ -55,7 +55,7 @@ function world(shards: {
       reply = next
     },
     promote: (shard: string | undefined, change: Partial<Parameters<typeof pass>[2]> = {}) => {
-      const request = { principal: PRINCIPAL, address: '10.0.0.1', requestId: 'r1', query: { shard } }
+      const request = { principal: PRINCIPAL, address: '10.0.0.1', userAgent: '', requestId: 'r1', query: { shard } }
       return pass(module, request as Parameters<typeof pass>[1], { ...PROMOTE, ...change })
     },
     urls: () => requests.map(({ url }) => url),

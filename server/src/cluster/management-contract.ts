@@ -1,6 +1,6 @@
 /** Paths of the cluster management contract: plain text on success, otherwise JSON with an error. */
 import { parseId } from '@vacancy/shared'
-import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
+import { type Caller, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { ShardView } from '@vacancy/shared/contract'
 import { NodeHttpError } from '../http/node-http.ts'
 import type { NodeAddress } from './cluster.ts'
@@ -59,16 +59,16 @@ function audited(error: ProblemError): ProblemError {
 
 export async function pass(
   module: ClusterModule,
-  request: Pick<RouteRequest<'POST /cluster/promote-learner'>, 'principal' | 'address' | 'requestId' | 'query'>,
+  request: Pick<RouteRequest<'POST /cluster/promote-learner'>, keyof Caller | 'query'>,
   change: { readonly path: string; readonly key: string; readonly node: string | undefined; readonly action: string },
 ): Promise<string> {
-  const { principal, address, requestId, query } = request
+  const { principal, address, userAgent, requestId, query } = request
   if (change.node === undefined || change.node === '') throw contractError(400, `${change.key} is required`)
   if (parseId(change.node) === undefined) throw contractError(400, `${change.key} is not a node id`)
   const shard = requestedShard(module, query.shard)
   const running = runningOperations(module.operations).find((each) => each.shard === shard.id)
   const target = `${shard.id}/${change.node}`
-  const note = { principal, address, requestId, action: change.action, target }
+  const note = { principal, address, userAgent, requestId, action: change.action, target }
   if (running) {
     await module.deps.audit({ ...note, result: 'refused', detail: 'another operation is running' })
     throw audited(contractError(409, `another membership operation is running: ${running.id}`))

@@ -1,5 +1,6 @@
 /** Running an operation: every change is stored, reported to followers, and its end is audited. */
 import { assert } from '@vacancy/shared'
+import { SYSTEM_CALLER } from '@vacancy/shared/api/route'
 import type { Operation, OperationState, Plan } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type ActiveOperation, isRunning, OPERATIONS, type Operations, targetOf, time } from './operation-state.ts'
@@ -77,9 +78,7 @@ export async function endRun(
   const { operation } = running
   operations.ended.set(operation.shard, operation)
   await operations.audit({
-    principal: 'system',
-    address: '',
-    requestId: '',
+    ...SYSTEM_CALLER,
     action: 'operation.end',
     target: targetOf(operation),
     result: state,

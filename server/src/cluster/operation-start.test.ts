@@ -17,7 +17,7 @@ import { cancelOperation, createOperations } from './operations.ts'
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
 const at = (ms: number) => new Date(NOW + ms).toISOString()
 const ADMIN = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' } as const
-const CALLER = { principal: ADMIN, address: '10.0.0.1', requestId: 'r1' }
+const CALLER = { principal: ADMIN, address: '10.0.0.1', userAgent: '', requestId: 'r1' }
 const REQUEST: PlanRequest = { kind: 'transfer', shard: 's1', node: 'n2' }
 
 let database: Kysely<Tables>

@@ -1,10 +1,10 @@
 /** Planning and starting an operation. It starts only if its plan is still valid. */
 import { createHash, randomUUID } from 'node:crypto'
 import { problem } from '@vacancy/shared/api/errors'
-import { type Principal, ProblemError } from '@vacancy/shared/api/route'
+import { type Caller, type Principal, ProblemError } from '@vacancy/shared/api/route'
 import { ACCESS_LIMITS, type Environment, type Operation, type Plan, type PlanRequest } from '@vacancy/shared/contract'
 import { beginRun, rowOf } from './operation-run.ts'
-import { type Caller, OPERATIONS, type Operations, runningOperations, targetOf, time } from './operation-state.ts'
+import { OPERATIONS, type Operations, runningOperations, targetOf, time } from './operation-state.ts'
 import type { OperationType, PlanContext, PlanDraft } from './operation-types.ts'
 import { getOperation } from './operations.ts'
 

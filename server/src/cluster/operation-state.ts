@@ -1,6 +1,5 @@
 /** State of the operation runner, shared by its parts. */
 import type { Clock } from '@vacancy/shared'
-import type { Principal } from '@vacancy/shared/api/route'
 import { END_STATES, type Environment, type Operation, type Plan } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
@@ -16,8 +15,6 @@ export const OPERATIONS = {
   answerCharsMax: 2_000,
   stepsMax: 64,
 } as const
-
-export type Caller = { readonly principal: Principal; readonly address: string; readonly requestId: string }
 
 export type OperationsOptions = {
   readonly database: ClusterDatabase

@@ -4,12 +4,12 @@
  */
 
 import { problem } from '@vacancy/shared/api/errors'
-import type { ProblemError } from '@vacancy/shared/api/route'
+import type { Caller, ProblemError } from '@vacancy/shared/api/route'
 import type { Operation, Plan } from '@vacancy/shared/contract'
 import { offerTopics } from '../live/topics.ts'
 import { LATE_MS } from './membership-operations.ts'
 import { beginRun, endRun } from './operation-run.ts'
-import { type Caller, type Operations, type OperationsOptions, runningOperations, targetOf } from './operation-state.ts'
+import { type Operations, type OperationsOptions, runningOperations, targetOf } from './operation-state.ts'
 
 const DAY_MS = 86_400_000
 

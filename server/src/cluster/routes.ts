@@ -96,7 +96,7 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
 
 async function putAside(
   module: ClusterModule,
-  { params, body, principal, address, requestId }: RouteRequest<'POST /api/v1/attention/{id}/aside'>,
+  { params, body, principal, address, userAgent, requestId }: RouteRequest<'POST /api/v1/attention/{id}/aside'>,
 ): Promise<undefined> {
   const { deps } = module
   const item = module.attention.find(({ id }) => id === params.id)
@@ -113,7 +113,7 @@ async function putAside(
       await transaction.insertInto('attention_aside').values(row).execute()
     }
     const note = { action: 'attention.aside', target: item.id, result: until ?? 'taken back', detail: item.message }
-    await deps.audit({ principal, address, requestId, ...note }, transaction)
+    await deps.audit({ principal, address, userAgent, requestId, ...note }, transaction)
   })
   setAside(module, item.id, aside)
   return undefined
@@ -132,7 +132,7 @@ const STAYS: { readonly [by in NamedBy]: { readonly why: string; readonly hint: 
 
 async function deleteNode(
   module: ClusterModule,
-  { params, principal, address, requestId }: RouteRequest<'DELETE /api/v1/shards/{shard}/nodes/{node}'>,
+  { params, principal, address, userAgent, requestId }: RouteRequest<'DELETE /api/v1/shards/{shard}/nodes/{node}'>,
 ): Promise<undefined> {
   const { collector, known, deps } = module
   const key = { shard: params.shard, id: params.node }
@@ -149,7 +149,7 @@ async function deleteNode(
   await deps.database.transaction().execute(async (transaction) => {
     await known.forget(transaction, key)
     const note = { action: 'node.forget', target, result: 'done', detail: node.apiUrl }
-    await deps.audit({ principal, address, requestId, ...note }, transaction)
+    await deps.audit({ principal, address, userAgent, requestId, ...note }, transaction)
   })
   forgetNode(collector, key)
   return undefined

@@ -106,7 +106,7 @@ async function keepChange(
   changes: CodecChanges,
   request: RouteRequest<'POST /api/v1/registry/codec-change'>,
 ): Promise<CodecChange> {
-  const { body, principal, address, requestId } = request
+  const { body, principal, address, userAgent, requestId } = request
   const plan = await planFor(changes, body.entries, principal)
   if (plan.same) {
     throw problem('no-change', { field: 'entries' })
@@ -137,7 +137,7 @@ async function keepChange(
     await transaction.insertInto('codec_changes').values(row).execute()
     const detail = `${plan.before.names.join(', ')} → ${plan.after.names.join(', ')}`
     const what = { action: 'codecs.plan', target: plan.after.hash, result: 'kept', reason: body.reason, detail }
-    await changes.audit({ principal, address, requestId, ...what }, transaction)
+    await changes.audit({ principal, address, userAgent, requestId, ...what }, transaction)
   })
   return await changeOf(changes, row)
 }
@@ -146,7 +146,7 @@ async function putChangeAway(
   changes: CodecChanges,
   request: RouteRequest<'DELETE /api/v1/registry/codec-change/{id}'>,
 ): Promise<undefined> {
-  const { params, principal, address, requestId } = request
+  const { params, principal, address, userAgent, requestId } = request
   await changes.database.transaction().execute(async (transaction) => {
     const { numUpdatedRows } = await transaction
       .updateTable('codec_changes')
@@ -158,7 +158,7 @@ async function putChangeAway(
       throw problem('no-such-change')
     }
     const what = { action: 'codecs.plan', target: params.id, result: 'put away' }
-    await changes.audit({ principal, address, requestId, ...what }, transaction)
+    await changes.audit({ principal, address, userAgent, requestId, ...what }, transaction)
   })
   return undefined
 }

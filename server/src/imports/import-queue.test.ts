@@ -155,7 +155,7 @@ test('an import begins with the last byte of both files, and its uploads are dro
   expect(readdirSync(join(folder, 'uploads'))).toEqual([])
   expect(notes).toEqual([
     {
-      ...{ principal: 'system', address: '', requestId: '', action: 'import.end', target: 'name a' },
+      ...{ principal: 'system', address: '', userAgent: '', requestId: '', action: 'import.end', target: 'name a' },
       ...{ result: 'built', detail: 'Built.' },
     },
   ])

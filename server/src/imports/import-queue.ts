@@ -1,6 +1,7 @@
 /** The queue of imports: one is built at a time, and interrupted builds restart at the next start. */
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SYSTEM_CALLER } from '@vacancy/shared/api/route'
 import { FILE_KINDS } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { buildImport } from './build-import.ts'
@@ -94,9 +95,7 @@ export async function finishImport(
   else await assignUploads(imports.uploads, ids, null)
   await clearBuild(imports, item.row.id, item.detail.errors !== null)
   await imports.audit({
-    principal: 'system',
-    address: '',
-    requestId: '',
+    ...SYSTEM_CALLER,
     action: 'import.end',
     target: item.row.name,
     result: state,

@@ -22,7 +22,7 @@ import {
   VacancyError,
 } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
+import { type Caller, callerOf, type Handlers, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   FILE_KINDS,
   type FileKind,
@@ -133,7 +133,7 @@ async function checkedCodecs(imports: Imports, shard: string, names: readonly st
 async function beginImport(
   imports: Imports,
   given: NewImport,
-  { principal, address, requestId }: Pick<RouteRequest<'POST /api/v1/imports'>, 'principal' | 'address' | 'requestId'>,
+  { principal, address, userAgent, requestId }: Pick<RouteRequest<'POST /api/v1/imports'>, keyof Caller>,
   note: { readonly action: string; readonly reason: string },
 ): Promise<ImportView> {
   const open = [...imports.items.values()].filter(({ row }) => !isOver(row))
@@ -176,7 +176,7 @@ async function beginImport(
   await imports.database.transaction().execute(async (transaction) => {
     await transaction.insertInto('imports').values(row).execute()
     const what = { ...note, target: row.name, result: 'done', detail: `shard ${row.shard}, ${row.id}` }
-    await imports.audit({ principal, address, requestId, ...what }, transaction)
+    await imports.audit({ principal, address, userAgent, requestId, ...what }, transaction)
   })
   const item = itemOf(row, detail)
   imports.items.set(row.id, item)
@@ -239,15 +239,13 @@ async function cancelImport(
   imports: Imports,
   request: RouteRequest<'POST /api/v1/imports/{id}/cancel'>,
 ): Promise<ImportView> {
-  const { params, principal, address, requestId } = request
+  const { params, principal } = request
   const item = requireImport(imports, params.id)
   if (isOver(item.row)) {
     throw problem('import-over', { detail: `The import is already ${item.row.state}.` })
   }
   await imports.audit({
-    principal,
-    address,
-    requestId,
+    ...callerOf(request),
     action: 'import.cancel',
     target: item.row.name,
     result: 'done',

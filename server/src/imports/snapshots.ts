@@ -108,7 +108,7 @@ async function deleteSnapshot(
   snapshots: Snapshots,
   request: RouteRequest<'POST /api/v1/snapshots/{id}/delete'>,
 ): Promise<undefined> {
-  const { params, body, principal, address, requestId } = request
+  const { params, body, principal, address, userAgent, requestId } = request
   const row = await requireSnapshot(snapshots, params.id)
   if (body.confirm !== row.id) {
     throw problem('not-confirmed', { field: 'confirm', hint: 'Send the full digest of the snapshot in `confirm`.' })
@@ -130,7 +130,7 @@ async function deleteSnapshot(
     await transaction.deleteFrom('snapshots').where('id', '=', row.id).execute()
     await transaction.deleteFrom('pull_tokens').where('snapshot', '=', row.id).execute()
     const what = { action: 'snapshot.delete', target: row.id, result: 'done', reason: body.reason, detail: row.name }
-    await snapshots.audit({ principal, address, requestId, ...what }, transaction)
+    await snapshots.audit({ principal, address, userAgent, requestId, ...what }, transaction)
   })
   snapshots.heads.delete(row.id)
   await rm(snapshotPath(snapshots, row.id), { force: true })

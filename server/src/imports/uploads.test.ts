@@ -84,7 +84,12 @@ type Name = keyof ReturnType<typeof uploadHandlers>
 async function call(name: Name, given: object = {}): Promise<{ body: unknown; headers: { [name: string]: string } }> {
   const headers: { [name: string]: string } = {}
   const request = {
-    ...{ principal: { kind: 'person', id: 'p1', name: 'ada', role: 'operator' }, address: '::1', requestId: 'r1' },
+    ...{
+      principal: { kind: 'person', id: 'p1', name: 'ada', role: 'operator' },
+      address: '::1',
+      userAgent: '',
+      requestId: 'r1',
+    },
     ...{ headers: {}, params: {}, query: {}, signal: new AbortController().signal },
     reply: {
       header(header: string, value: string) {

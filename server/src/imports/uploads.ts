@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import type { Handlers, RouteRequest } from '@vacancy/shared/api/route'
+import type { Caller, Handlers, RouteRequest } from '@vacancy/shared/api/route'
 import { IMPORT_LIMITS, type IMPORT_ROUTES, type UploadView } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../access/audit.ts'
@@ -37,7 +37,7 @@ export type Uploads = {
   readonly busy: Set<string>
 }
 
-type UploadRequest = Pick<RouteRequest<'POST /api/v1/uploads'>, 'principal' | 'address' | 'requestId'>
+type UploadRequest = Pick<RouteRequest<'POST /api/v1/uploads'>, keyof Caller>
 
 /** @param options its folder is that of all imports; uploads are in a subfolder */
 export function createUploads(options: Omit<Uploads, 'busy'>): Uploads {
@@ -139,14 +139,14 @@ function newRow(
 
 async function storeUpload(
   uploads: Uploads,
-  { principal, address, requestId }: UploadRequest,
+  { principal, address, userAgent, requestId }: UploadRequest,
   row: UploadRow,
   note: { readonly action: string; readonly target: string },
 ): Promise<UploadView> {
   await uploads.database.transaction().execute(async (transaction) => {
     await transaction.insertInto('uploads').values(row).execute()
     const what = { ...note, result: 'done', detail: `${row.bytes} bytes` }
-    await uploads.audit({ principal, address, requestId, ...what }, transaction)
+    await uploads.audit({ principal, address, userAgent, requestId, ...what }, transaction)
   })
   uploads.onChange(row, false)
   return viewOf(row)
@@ -273,14 +273,22 @@ async function patchUpload(uploads: Uploads, request: RouteRequest<'PATCH /api/v
 
 async function deleteUpload(
   uploads: Uploads,
-  { params, principal, address, requestId }: RouteRequest<'DELETE /api/v1/uploads/{id}'>,
+  { params, principal, address, userAgent, requestId }: RouteRequest<'DELETE /api/v1/uploads/{id}'>,
 ): Promise<undefined> {
   const row = await requireUpload(uploads, params.id)
   if (row.import_id !== null) {
     throw problem('upload-in-use', { detail: `${row.name} belongs to an import.` })
   }
   await dropUpload(uploads, row.id)
-  await uploads.audit({ principal, address, requestId, action: 'upload.drop', target: row.name, result: 'done' })
+  await uploads.audit({
+    principal,
+    address,
+    userAgent,
+    requestId,
+    action: 'upload.drop',
+    target: row.name,
+    result: 'done',
+  })
   uploads.onChange(row, false)
 }
 

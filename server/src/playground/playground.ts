@@ -2,7 +2,7 @@
 import type { ClientOptions } from '@vacancy/client'
 import { type Clock, packPropertyId } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import { type Handlers, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
+import { callerOf, type Handlers, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   type CommandAnswer,
   NODE_HTTP_LIMITS,
@@ -191,9 +191,7 @@ async function query(parts: Parts, request: QueryRequest): Promise<QueryAnswer> 
   const { shard } = targetOf(parts.cluster, request.body)
   const note = async (result: string) =>
     parts.audit({
-      principal: request.principal,
-      address: request.address,
-      requestId: request.requestId,
+      ...callerOf(request),
       action: 'query.write',
       target: `${shard}: ${command}`,
       result,

@@ -146,7 +146,7 @@ export async function readResult(
 
 export async function removeResult(
   { database, audit }: { readonly database: PlaygroundDatabase; readonly audit: WriteAudit },
-  { principal, address, requestId, params }: RouteRequest<'DELETE /api/v1/saved-results/{id}'>,
+  { principal, address, userAgent, requestId, params }: RouteRequest<'DELETE /api/v1/saved-results/{id}'>,
   nowMs: number,
 ): Promise<undefined> {
   await database.transaction().execute(async (transaction) => {
@@ -163,7 +163,10 @@ export async function removeResult(
     await transaction.deleteFrom('saved_results').where('id', '=', params.id).execute()
     if (row.owner === principal.id) return
     const target = `${row.shard}: ${row.command} of ${row.owner_name}`
-    await audit({ principal, address, requestId, action: 'result.remove', target, result: 'done' }, transaction)
+    await audit(
+      { principal, address, userAgent, requestId, action: 'result.remove', target, result: 'done' },
+      transaction,
+    )
   })
   return undefined
 }

@@ -1,7 +1,7 @@
 /** Confirms or releases a stay for a person, with audit entries before and after. */
 import type { Clock } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
+import { callerOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import type { StayRecord } from '@vacancy/shared/contract'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Reach } from '../nodes/ask.ts'
@@ -19,12 +19,12 @@ const CHANGEABLE = { confirm: ['held'], release: ['held', 'booked'] } as const s
 type Parts = { readonly reach: Reach; readonly audit: WriteAudit; readonly clock: Clock }
 
 export async function changeStay({ reach, audit }: Parts, kind: Kind, request: Change): Promise<StayRecord> {
-  const { params, body, principal, address, requestId } = request
+  const { params, body } = request
   const target = targetOf(reach.cluster, { shard: params.shard })
   const id = stayIdOf(params.stay)
   const note = async (result: string, detail = '') =>
     audit({
-      ...{ principal, address, requestId, action: `stay.${kind}`, target: `${target.shard}: ${id}`, result },
+      ...{ ...callerOf(request), action: `stay.${kind}`, target: `${target.shard}: ${id}`, result },
       ...{ reason: body.reason.trim(), detail },
     })
   let isSent = false

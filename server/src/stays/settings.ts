@@ -1,7 +1,7 @@
 /** Changes a setting that all nodes of a shard share, for a person, with audit entries before and after. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { problem } from '@vacancy/shared/api/errors'
-import { ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
+import { callerOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import { PLAYGROUND_LIMITS, type StayFigures } from '@vacancy/shared/contract'
 import type { WriteAudit } from '../access/audit.ts'
 import { type Reach, reasonOf, refusedBy } from '../nodes/ask.ts'
@@ -18,13 +18,14 @@ type Change = RouteRequest<'POST /api/v1/shards/{shard}/settings'>
 /** @returns the figures with the setting; those before the change when the node does not show it in time */
 export async function changeSetting(
   { reach, audit }: { readonly reach: Reach; readonly audit: WriteAudit },
-  { params, body, principal, address, requestId }: Change,
+  request: Change,
 ): Promise<StayFigures> {
+  const { params, body } = request
   const target = targetOf(reach.cluster, { shard: params.shard })
   const { name, value } = body
   const note = async (result: string, detail: string) =>
     audit({
-      ...{ principal, address, requestId, action: 'shard.setting', target: target.shard, result, detail },
+      ...{ ...callerOf(request), action: 'shard.setting', target: target.shard, result, detail },
       reason: body.reason.trim(),
     })
   const before = await stayFigures(reach, { params, signal: AbortSignal.timeout(PLAYGROUND_LIMITS.queryMs) })

@@ -21,7 +21,7 @@ import type { Live } from '../live/state.ts'
 import type { Tables } from '../parts.ts'
 
 export const ADMIN: Principal = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' }
-export const CALLER = { principal: ADMIN, address: '127.0.0.1', requestId: 'r1' }
+export const CALLER = { principal: ADMIN, address: '127.0.0.1', userAgent: '', requestId: 'r1' }
 
 export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'handovers' | 'leadership'> & {
   readonly cluster: Cluster

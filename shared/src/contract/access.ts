@@ -99,6 +99,8 @@ const personBody = z.object({
   createdAt: time,
   lastSeenAt: time.nullable(),
   disabled: z.boolean(),
+  /** The provider of single sign-on decides about the role, at each sign-in. */
+  singleSignOn: z.boolean(),
 })
 export type PersonView = z.infer<typeof personBody>
 
@@ -114,7 +116,7 @@ const meBody = z.object({
    * token is shown as a `person` with the token's name and the role whose pages it may use. It has no password, and
    * it ends with the token.
    */
-  signedInBy: z.enum(['password', 'link', 'set-up', 'token']),
+  signedInBy: z.enum(['password', 'link', 'set-up', 'token', 'single sign-on']),
   /** The session ends at this time unless a request extends it. */
   endsAt: time,
   environment: environmentBody,
@@ -127,6 +129,8 @@ export type Me = z.infer<typeof meBody>
 const signInState = z.object({
   /** No person exists yet: the one-time code in the server's log creates the first admin. */
   setUp: z.boolean(),
+  /** What the button of single sign-on is called; null without it. */
+  singleSignOn: z.string().nullable(),
   environment: environmentBody,
 })
 
@@ -168,6 +172,8 @@ const auditEntry = z.object({
   /** Part of the hash chain, so existing values stay. */
   actorKind: z.enum(['person', 'token', 'system', 'nobody']),
   address: z.string(),
+  /** The program that asked, as it names itself; '' where it did not. */
+  userAgent: z.string(),
   action: z.string(),
   target: z.string(),
   reason: z.string(),
@@ -212,6 +218,20 @@ export const ACCESS_ROUTES = {
       'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this call consumes it.',
     body: z.object({ code: z.string().min(16).max(128) }),
     response: meBody,
+  },
+  'GET /api/v1/session/oidc': {
+    access: 'open',
+    summary: 'Sends the browser to the provider of single sign-on; `next` is the page of the console to open after it.',
+    query: z.object({ next: z.string().max(512).default('/') }),
+    status: 303,
+    response: noBody,
+  },
+  'GET /api/v1/session/oidc/callback': {
+    access: 'open',
+    summary: 'The provider sends the browser back here: signs in, or shows the reason on the sign-in page.',
+    query: z.looseObject({}),
+    status: 303,
+    response: noBody,
   },
   'POST /api/v1/set-up': {
     access: 'open',

@@ -30,7 +30,7 @@ export type ControlRoute = {
   /** `bytes`: the response is a stream or a file; `text`: plain text. JSON otherwise. */
   readonly gives?: 'bytes' | 'text'
   /** 200 otherwise. */
-  readonly status?: 201 | 202 | 204
+  readonly status?: 201 | 202 | 204 | 303
   readonly response: z.ZodType
   /** Largest JSON body; 64 KiB otherwise. */
   readonly bodyBytesMax?: number
@@ -67,3 +67,8 @@ export const pageQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(100),
 })
 export const noBody = z.undefined()
+
+/** Whether a success has a body. */
+export function hasBody({ status }: ControlRoute): boolean {
+  return status !== 204 && status !== 303
+}

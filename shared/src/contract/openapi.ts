@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod'
-import { CONTROL_BODY_BYTES_MAX, type ControlRoute } from './control.ts'
+import { CONTROL_BODY_BYTES_MAX, type ControlRoute, hasBody } from './control.ts'
 import { NODE_HTTP_LIMITS, type NodeRoute } from './node.ts'
 
 type Schema = { readonly [name: string]: unknown }
@@ -59,7 +59,7 @@ export function controlOperations(routes: { readonly [name: string]: ControlRout
       bodyBytesMax: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
       takesBytes: row.takes === 'bytes',
       status: row.status ?? 200,
-      response: row.status === 204 ? undefined : row.response,
+      response: hasBody(row) ? row.response : undefined,
       mediaType: row.gives ? MEDIA_TYPES[row.gives] : JSON_TYPE,
     },
   ])

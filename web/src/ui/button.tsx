@@ -79,11 +79,13 @@ type LinkButtonProps = {
   readonly className?: string
   /** The browser saves the response as a file. */
   readonly download?: boolean | string
+  readonly newTab?: boolean
 }
 
-export function LinkButton({ href, kind = 'default', icon, children, className, download }: LinkButtonProps) {
+export function LinkButton({ href, kind = 'default', icon, children, className, download, newTab }: LinkButtonProps) {
+  const tab = newTab ? { target: '_blank', rel: 'noreferrer' } : {}
   return (
-    <a href={href} download={download} className={stylesOf(kind, false, className)}>
+    <a href={href} download={download} {...tab} className={stylesOf(kind, false, className)}>
       {icon && <Icon name={icon} size={14} />}
       {children}
     </a>

@@ -13,6 +13,7 @@ import { messages } from './090-messages.ts'
 import { tokenTopics } from './100-token-topics.ts'
 import { pictures } from './110-pictures.ts'
 import { handovers } from './120-handovers.ts'
+import { singleSignOn } from './140-single-sign-on.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -28,4 +29,5 @@ export const MIGRATIONS: Record<string, Migration> = {
   '100-token-topics': tokenTopics,
   '110-pictures': pictures,
   '120-handovers': handovers,
+  '140-single-sign-on': singleSignOn,
 }

@@ -8,7 +8,7 @@ import { bareAddress, callerAddresses } from '../caller-address.ts'
 import { problem } from './errors.ts'
 import type { HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
-import type { Principal, ProblemError, Session, Visitor } from './route.ts'
+import type { Caller, Principal, ProblemError, Session, Visitor } from './route.ts'
 
 /** Checks the access of a request. A refused change of an authenticated principal is written to the audit log. */
 export async function admit(
@@ -35,9 +35,7 @@ export async function admit(
   }
   const refused = (detail: string) =>
     options.audit({
-      principal,
-      address: request.ip,
-      requestId: request.id,
+      ...callerIn(request),
       action: name,
       target: cut(request.url),
       result: 'refused',
@@ -56,6 +54,14 @@ export async function admit(
     hint: access === 'session' ? 'Sign in as a person.' : 'Ask an admin for the role.',
     more: { error: 'insufficient permissions' },
   })
+}
+
+/** Longer ones are cut. */
+const USER_AGENT_CHARS = 256
+
+export function callerIn({ visitor, ip, headers, id }: FastifyRequest): Caller {
+  const userAgent = (headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARS)
+  return { principal: visitor.principal, address: ip, userAgent, requestId: id }
 }
 
 const ACCESS_TEXT = {

@@ -265,6 +265,11 @@ export const ERRORS = {
     'The result is too large to be saved.',
     'Request fewer rows with a lower limit or fewer dates, or export the table as CSV or JSON.',
   ),
+  'role-of-provider': row(
+    409,
+    'The role comes from single sign-on.',
+    'Change it at the provider: it counts from the next sign-in. Here the person can be disabled.',
+  ),
   'rows-unknown': row(409, 'The rejected rows are not known.', 'Fix the files and import them again.'),
   'segment-missing': row(400, 'Properties are listed by segment.', 'Choose a segment first.'),
   'session-ended': row(401, 'Your session has ended.', 'Sign in, or send an API token as Authorization: Bearer.'),
@@ -281,6 +286,19 @@ export const ERRORS = {
     'The name or the password is wrong.',
     'Check both. An admin can give you a new sign-in link.',
   ),
+  'sso-expired': row(
+    401,
+    'This sign-in was begun in another browser, or too long ago.',
+    'Begin again on the sign-in page.',
+  ),
+  'sso-failed': row(502, 'Single sign-on failed.', 'Try again. The audit log has the reason.'),
+  'sso-name': row(
+    403,
+    'The provider gives no name that may be used here.',
+    'Names are 1 to 64 letters, digits or . _ @ -: choose another claim in oidc_name_claim.',
+  ),
+  'sso-no-role': row(403, 'Your account has no role here.', 'Ask for one of those in oidc_roles.'),
+  'sso-off': row(404, 'There is no single sign-on.', 'Set oidc_issuer in the configuration of the control plane.'),
   'snapshot-in-use': row(409, 'The snapshot is in use.', 'Install another one there first.'),
   'snapshot-lost': row(410, 'The file of this snapshot is missing on the disk.', 'Delete it here and build it again.'),
   'stay-changed': row(

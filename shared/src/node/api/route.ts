@@ -29,7 +29,7 @@ export type Session = {
   readonly csrf: string
   readonly signedInBy: Me['signedInBy']
   readonly lastSeenAt: number
-  /** The end of its token, regardless of use; null otherwise. */
+  /** The end regardless of use, of its token or of a single sign-on; null otherwise. */
   readonly expiresAt: number | null
 }
 
@@ -44,11 +44,25 @@ export type Visitor = {
   readonly detail?: string
 }
 
-/** A change for the audit log. */
-export type AuditNote = {
-  readonly principal: Principal | 'system'
+/** Who asked, and from where. */
+export type Caller<P = Principal> = {
+  readonly principal: P
+  /** Behind a trusted proxy, the address that the proxy reports. */
   readonly address: string
+  /** The program, as it names itself; '' when it does not. */
+  readonly userAgent: string
   readonly requestId: string
+}
+
+/** The control plane itself. */
+export const SYSTEM_CALLER: Caller<'system'> = { principal: 'system', address: '', userAgent: '', requestId: '' }
+
+export function callerOf<P>({ principal, address, userAgent, requestId }: Caller<P>): Caller<P> {
+  return { principal, address, userAgent, requestId }
+}
+
+/** A change for the audit log. */
+export type AuditNote = Caller<Principal | 'system'> & {
   /** `operation.start`, `token.create`, … */
   readonly action: string
   readonly target: string
@@ -59,25 +73,22 @@ export type AuditNote = {
 }
 
 /** The input of a handler: validated parameters, query and body, with the principal and its address. */
-export type RouteRequest<N extends ControlRouteName> = HandlerInput<N> & {
-  readonly principal: Principal
-  /** Of a signed-in person. */
-  readonly session: Session | undefined
-  /** Whether the caller used https, here or at the reverse proxy. */
-  readonly isSecure: boolean
-  /** `http://host:port` as the caller sent it, for links in responses. */
-  readonly origin: string
-  /** Of the caller; behind a trusted proxy, the address that the proxy reports. */
-  readonly address: string
-  readonly requestId: string
-  /** Aborted when the caller disconnects. */
-  readonly signal: AbortSignal
-  readonly headers: { readonly [name: string]: string | string[] | undefined }
-  /** The body of a route that accepts raw bytes. */
-  readonly stream: Readable | undefined
-  /** Headers of the response, with lower-case names. */
-  readonly reply: { header(name: string, value: string): void; status(code: number): void }
-}
+export type RouteRequest<N extends ControlRouteName> = HandlerInput<N> &
+  Caller & {
+    /** Of a signed-in person. */
+    readonly session: Session | undefined
+    /** Whether the caller used https, here or at the reverse proxy. */
+    readonly isSecure: boolean
+    /** `http://host:port` as the caller sent it, for links in responses. */
+    readonly origin: string
+    /** Aborted when the caller disconnects. */
+    readonly signal: AbortSignal
+    readonly headers: { readonly [name: string]: string | string[] | undefined }
+    /** The body of a route that accepts raw bytes. */
+    readonly stream: Readable | undefined
+    /** Headers of the response, with lower-case names. */
+    readonly reply: { header(name: string, value: string): void; status(code: number): void }
+  }
 
 export type Handler<N extends ControlRouteName> = (
   request: RouteRequest<N>,

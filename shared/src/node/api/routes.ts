@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
 import { z } from 'zod'
-import { CONTROL_BODY_BYTES_MAX, type ControlRoute, problemBody } from '../../contract/index.ts'
-import { admit } from './admission.ts'
+import { CONTROL_BODY_BYTES_MAX, type ControlRoute, hasBody, problemBody } from '../../contract/index.ts'
+import { admit, callerIn } from './admission.ts'
 import type { App, HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
 import { ProblemError } from './route.ts'
@@ -71,9 +71,7 @@ async function answerOf(
     if (isChange && error instanceof ProblemError && AUDITED_STATUS.includes(error.status) && !error.isAudited) {
       error.isAudited = true
       await options.audit({
-        principal: request.visitor.principal,
-        address: request.ip,
-        requestId: request.id,
+        ...callerIn(request),
         action: name,
         target: cut(request.url),
         result: 'refused',
@@ -89,7 +87,7 @@ const NO_QUERY = z.object({})
 const NO_BODY = z.object({}).nullish()
 
 function schemaOf(method: string, row: ControlRoute): FastifySchema & { [name: string]: unknown } {
-  const answers = row.gives === undefined && row.status !== 204 ? { [row.status ?? 200]: row.response } : {}
+  const answers = row.gives === undefined && hasBody(row) ? { [row.status ?? 200]: row.response } : {}
   return {
     ...(row.params && { params: row.params }),
     querystring: row.query ?? NO_QUERY,
@@ -110,12 +108,10 @@ function requestOf(request: FastifyRequest, reply: FastifyReply, row: ControlRou
     body: isStream ? undefined : request.body,
     // Without a body there is no parser.
     stream: isStream ? (request.body instanceof Readable ? request.body : Readable.from([])) : undefined,
-    principal: request.visitor.principal,
+    ...callerIn(request),
     session: request.visitor.session,
     isSecure: request.protocol === 'https' || options.baseUrl().startsWith('https:'),
     origin: `${request.protocol}://${request.headers.host ?? ''}`,
-    address: request.ip,
-    requestId: request.id,
     signal: gone.signal,
     headers: request.headers,
     reply: {

@@ -309,6 +309,7 @@ function EntryFacts({ entry }: { entry: AuditEntry }) {
             {entry.address || NONE}
           </span>,
         ],
+        [copy.entry.userAgent, entry.userAgent || NONE],
         [
           copy.entry.action,
           <code key="action" className="font-mono">

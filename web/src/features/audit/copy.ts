@@ -50,6 +50,7 @@ export const entry = {
   actor: 'Actor',
   actorText: (name: string, kind: string) => `${name} (${kind})`,
   address: 'Address',
+  userAgent: 'Program',
   action: 'Action',
   target: 'Target',
   result: 'Result',

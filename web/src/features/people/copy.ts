@@ -24,6 +24,8 @@ export const people = {
   nameHint: 'Letters, digits and . _ @ -',
   you: 'you',
   cannotSignIn: 'cannot sign in',
+  singleSignOn: 'single sign-on',
+  atProvider: 'Enters by single sign-on, which gives the role',
   role: 'Role',
   roleOf: (name: string) => `Role of ${name}`,
   lastSeen: 'Last seen',

@@ -110,6 +110,7 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
           <span className="font-medium">{person.name}</span>
           {person.id === me.person.id && <span className="text-small text-text-3">{copy.people.you}</span>}
           {person.disabled && <Badge level="unk">{copy.people.cannotSignIn}</Badge>}
+          {person.singleSignOn && <span className="text-small text-text-3">{copy.people.singleSignOn}</span>}
         </span>
       ),
     },
@@ -121,7 +122,7 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
         <Select
           aria-label={copy.people.roleOf(person.name)}
           value={person.role}
-          disabled={why !== undefined}
+          disabled={why !== undefined || person.singleSignOn}
           onChange={(event) => change.mutate({ id: person.id, role: event.target.value as PersonRole })}
           options={ROLES.map((role) => ({ value: role, label: role }))}
         />
@@ -137,7 +138,12 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
         <Menu
           label={copy.people.actionsFor(person.name)}
           items={[
-            { label: copy.people.newLink, icon: 'link', why, onSelect: () => link.mutate(person) },
+            {
+              label: copy.people.newLink,
+              icon: 'link',
+              why: person.singleSignOn ? copy.people.atProvider : why,
+              onSelect: () => link.mutate(person),
+            },
             {
               label: person.disabled ? copy.people.allow : copy.people.block,
               icon: person.disabled ? 'check' : 'stop',

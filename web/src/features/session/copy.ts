@@ -14,6 +14,19 @@ export const signIn = {
   linkForm: 'Sign in by link',
   linkHint: 'You opened a sign-in link. It works once.',
   linkSubmit: 'Sign in with this link',
+  singleSignOn: (label: string) => `Sign in with ${label}`,
+  problem: 'Not signed in',
+  /** By code, of those that `GET /api/v1/session/oidc/callback` sends. */
+  problems: {
+    'name-taken': 'Somebody else has your name here. Ask an admin.',
+    'person-disabled': 'You may not sign in. Ask an admin.',
+    'sso-expired': 'The sign-in was begun in another browser, or too long ago. Begin again.',
+    'sso-failed': 'Single sign-on failed. Try again; the audit log has the reason.',
+    'sso-name': 'The provider gives no name that may be used here. Ask an admin.',
+    'sso-no-role': 'Your account has no role here. Ask an admin.',
+    'too-many': 'The maximum of people is reached. Ask an admin.',
+    'too-many-tries': 'Too many attempts. Wait a minute.',
+  } as { readonly [code: string]: string },
   tokenForm: 'Sign in with a token',
   token: 'Console token',
   tokenName: 'token',
@@ -42,8 +55,9 @@ export const ended = {
   title: 'Your session has ended',
   announcement: 'Your session has ended. Sign in again to continue.',
   hint: 'Sign in to continue. The page and everything you typed are kept.',
+  singleSignOn: 'Sign in in a new tab',
   elsewhere: 'Signed in elsewhere',
-  elsewhereHint: 'With a sign-in link, open it in another tab, then continue here.',
+  elsewhereHint: 'With a sign-in link or single sign-on, sign in in another tab, then continue here.',
   elsewhereSubmit: 'I signed in in another tab',
 }
 

@@ -1,10 +1,10 @@
 'use client'
 import type { Me } from '@vacancy/shared/contract'
 import { useEffect } from 'react'
-import { call } from '../../lib/api.ts'
+import { call, pathOf } from '../../lib/api.ts'
 import { routes } from '../../lib/routes.ts'
 import { announce } from '../../ui/announce.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, LinkButton } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import * as copy from './copy.ts'
 import { PasswordForm } from './password-form.tsx'
@@ -19,13 +19,20 @@ export default function SignInAgain({ me, onSignedIn }: SignInAgainProps) {
   return (
     <Dialog open keep title={copy.ended.title} onClose={() => location.assign(routes.signIn())}>
       <p className="pb-4 text-text-2">{copy.ended.hint}</p>
-      {me.signedInBy === 'token' ? (
-        <TokenForm onSignedIn={onSignedIn} />
-      ) : (
-        <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
-      )}
+      <OwnWay me={me} onSignedIn={onSignedIn} />
       <SignedInElsewhere onSignedIn={onSignedIn} />
     </Dialog>
+  )
+}
+
+/** As the session began. */
+function OwnWay({ me, onSignedIn }: SignInAgainProps) {
+  if (me.signedInBy === 'token') return <TokenForm onSignedIn={onSignedIn} />
+  if (!me.person.singleSignOn) return <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
+  return (
+    <LinkButton kind="primary" href={pathOf('GET /api/v1/session/oidc')} newTab>
+      {copy.ended.singleSignOn}
+    </LinkButton>
   )
 }
 

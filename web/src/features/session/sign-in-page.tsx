@@ -2,7 +2,8 @@
 import type { RouteAnswer } from '@vacancy/shared/contract'
 import { useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { call } from '../../lib/api.ts'
+import { call, pathOf } from '../../lib/api.ts'
+import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { EnvironmentLabel } from '../../ui/environment-label.tsx'
 import { Field, Input } from '../../ui/field.tsx'
@@ -29,6 +30,7 @@ export function SignInPage() {
   const [code, setCode] = useState('')
   const [isByLink, setByLink] = useState(true)
   const [isByToken, setByToken] = useState(false)
+  const [problem, setProblem] = useState<string>()
   const load = () => {
     setError(undefined)
     call('GET /api/v1/sign-in').then(setState, setError)
@@ -37,7 +39,9 @@ export function SignInPage() {
     load()
     // The fragment never left this browser; opening the link does not use the code, a click does.
     const takeCode = () => {
-      setCode(new URLSearchParams(location.hash.slice(1)).get('code') ?? '')
+      const given = new URLSearchParams(location.hash.slice(1))
+      setCode(given.get('code') ?? '')
+      setProblem(copy.signIn.problems[given.get('problem') ?? ''])
       setByLink(true)
     }
     takeCode()
@@ -46,7 +50,7 @@ export function SignInPage() {
     return () => removeEventListener('hashchange', takeCode)
   }, [])
   // A full page load, so that nothing of a previous session stays in memory.
-  const leave = () => location.replace(nextPath(new URLSearchParams(location.search).get('next'), location.origin))
+  const leave = () => location.replace(next())
   return (
     <main
       id="content"
@@ -64,6 +68,20 @@ export function SignInPage() {
       </div>
       <div className="flex w-full max-w-96 flex-col gap-4 rounded-panel border border-line bg-surface p-6">
         <h1 className="text-title">{state?.setUp ? copy.signIn.setUpTitle : copy.signIn.title}</h1>
+        {problem !== undefined && (
+          <Banner level="warn" title={copy.signIn.problem}>
+            {problem}
+          </Banner>
+        )}
+        {typeof state?.singleSignOn === 'string' && !code && (
+          <Button
+            kind={state.setUp ? 'default' : 'primary'}
+            icon="key"
+            onClick={() => location.assign(pathOf('GET /api/v1/session/oidc', { query: { next: next() } }))}
+          >
+            {copy.signIn.singleSignOn(state.singleSignOn)}
+          </Button>
+        )}
         {error !== undefined && <ErrorState error={error} onRetry={load} />}
         {state?.setUp && <SetUpForm code={code} onSignedIn={leave} />}
         {state && !state.setUp && code && isByLink && (
@@ -81,6 +99,10 @@ export function SignInPage() {
       <TooltipHost />
     </main>
   )
+}
+
+function next(): string {
+  return nextPath(new URLSearchParams(location.search).get('next'), location.origin)
 }
 
 type FormProps = { readonly code: string; readonly onSignedIn: () => void }

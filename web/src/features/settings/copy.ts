@@ -42,6 +42,7 @@ export const profile = {
     link: 'a sign-in link',
     'set-up': 'the setup code',
     token: 'an API token',
+    'single sign-on': 'single sign-on',
   },
   added: 'Added',
   sessionEnds: 'Session ends',

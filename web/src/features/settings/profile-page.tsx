@@ -33,7 +33,7 @@ export function ProfilePage() {
           ]}
         />
       </Panel>
-      {me.signedInBy !== 'token' && (
+      {me.signedInBy !== 'token' && !me.person.singleSignOn && (
         <Panel title={copy.profile.password}>
           <PasswordChange />
         </Panel>
