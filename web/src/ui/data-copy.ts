@@ -26,11 +26,11 @@ export const filterBox = {
 export const freshness = { gone: ', not seen recently', never: ', never seen' }
 
 export const heat = {
-  price: (from: string, to: string) => `Price colours from ${from} to ${to}`,
+  price: (from: string, to: string) => `Price colours by rank, from at most ${from} to more than ${to}`,
   availability: (to: string) => `Colours of rooms left, from 1 to ${to}`,
   atMost: (value: string) => `≤ ${value}`,
-  atLeastPrice: (price: string) => `≥ ${price} per night`,
-  atLeastTotal: (total: string) => `≥ ${total} per stay`,
+  overPrice: (price: string) => `> ${price} per night`,
+  overTotal: (total: string) => `> ${total} per stay`,
   noneFits: 'no property fits',
   oneLeft: '1 left',
   atLeastRooms: (rooms: string) => `≥ ${rooms} left`,

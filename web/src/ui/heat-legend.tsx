@@ -48,14 +48,16 @@ type PriceLegendProps = {
   readonly dot?: boolean
   /** Prices are of stays, not of nights. */
   readonly isStay?: boolean
+  /** Whether sold-out nights, or stays that do not fit, are shown at all. */
+  readonly hasNone?: boolean
 }
 
-export function PriceLegend({ scale, dot = false, isStay = false }: PriceLegendProps) {
-  const [from, to] = [price(scale.from), price(scale.to)]
-  const none = isStay ? copy.heat.noneFits : copy.heat.noneLeft
+export function PriceLegend({ scale, dot = false, isStay = false, hasNone = true }: PriceLegendProps) {
+  const [from, to] = [price(scale[0] ?? 0), price(scale.at(-1) ?? 0)]
+  const none = hasNone ? (isStay ? copy.heat.noneFits : copy.heat.noneLeft) : ''
   return (
     <Legend label={copy.heat.price(from, to)} colours={PRICE_COLOURS} dot={dot} none={none} isMarked={dot}>
-      {[copy.heat.atMost(from), isStay ? copy.heat.atLeastTotal(to) : copy.heat.atLeastPrice(to)]}
+      {[copy.heat.atMost(from), isStay ? copy.heat.overTotal(to) : copy.heat.overPrice(to)]}
     </Legend>
   )
 }
@@ -77,7 +79,7 @@ type LegendProps = {
   readonly colours: readonly string[]
   /** Nights without a package are shown as a dot. */
   readonly dot: boolean
-  /** What the hatching, or the mark, means. */
+  /** What the hatching, or the mark, means; '' without it. */
   readonly none?: string
   readonly isMarked?: boolean
   readonly children: readonly [from: string, to: string]
@@ -93,14 +95,16 @@ function Legend({ label, colours, dot, none = copy.heat.noneLeft, isMarked, chil
         ))}
       </span>
       <span>{to}</span>
-      <span className="ms-3 inline-flex items-center gap-2">
-        {isMarked ? (
-          <FullMark className="border border-line" />
-        ) : (
-          <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
-        )}
-        {none}
-      </span>
+      {none !== '' && (
+        <span className="ms-3 inline-flex items-center gap-2">
+          {isMarked ? (
+            <FullMark className="border border-line" />
+          ) : (
+            <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
+          )}
+          {none}
+        </span>
+      )}
       {dot && (
         <span className="ms-3 inline-flex items-center gap-2">
           <span aria-hidden="true">·</span>

@@ -50,7 +50,7 @@ export function drawMap(canvas: HTMLCanvasElement, drawing: Drawing): void {
   context.strokeStyle = colour('line')
   context.fillStyle = colour('text-3')
   drawGrid(context, drawing)
-  drawOutlines(context, drawing.outlines, colour('series-3'), colour('text-2'))
+  drawOutlines(context, drawing.outlines, colour('series-3'), colour('text-2'), width)
   if (inView.length > POINTS_MAX) {
     drawHexagons(context, inView, colour('series-3'), colour('text'))
   } else {
@@ -104,12 +104,14 @@ const OUTLINES_MAX = 40
 /** Between the outermost properties and the outline. */
 const OUTLINE_PIXELS = 10
 const LABEL_HEIGHT = 14
+const LABEL_GAP = 5
 
 function drawOutlines(
   context: CanvasRenderingContext2D,
   outlines: readonly Outline[],
   fill: string,
   text: string,
+  width: number,
 ): void {
   if (outlines.length > OUTLINES_MAX) return
   const labels: { readonly x: number; readonly y: number; readonly half: number }[] = []
@@ -126,17 +128,31 @@ function drawOutlines(
     context.globalAlpha = 0.8
     context.stroke()
     context.globalAlpha = 1
-    const top = outside.reduce((highest, corner) => (corner.y < highest.y ? corner : highest))
     const half = context.measureText(name).width / 2
+    const top = labelPlace(
+      outside.reduce((highest, corner) => (corner.y < highest.y ? corner : highest)),
+      half,
+      width,
+    )
     const isFree = labels.every(
       (one) => Math.abs(one.x - top.x) > one.half + half || Math.abs(one.y - top.y) > LABEL_HEIGHT,
     )
     if (!isFree) continue
     labels.push({ x: top.x, y: top.y, half })
     context.fillStyle = text
-    context.fillText(name, top.x, top.y - 5)
+    context.fillText(name, top.x, top.y)
   }
   context.textAlign = 'start'
+}
+
+/** Above a corner, within the map where the corner is in it. */
+function labelPlace({ x, y }: { readonly x: number; readonly y: number }, half: number, width: number) {
+  const isInside = x >= 0 && x <= width && y >= 0
+  if (!isInside) return { x, y: y - LABEL_GAP }
+  return {
+    x: Math.min(Math.max(x, half + LABEL_GAP), width - half - LABEL_GAP),
+    y: Math.max(y - LABEL_GAP, LABEL_HEIGHT),
+  }
 }
 
 /** The corners moved away from their middle. */

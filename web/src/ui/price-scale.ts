@@ -1,19 +1,21 @@
-/** Seven price steps between the 2nd and the 98th percentile, so that outliers do not flatten the scale. */
+/** Seven price steps by rank, each with a seventh of the values, so that neither outliers nor a cluster flatten them. */
 
 export const STEPS = 7
 
-export type Scale = { readonly from: number; readonly to: number }
+/** The highest value of each step but the last. */
+export type Scale = readonly number[]
 
 export function scaleOf(values: readonly number[]): Scale {
   const sorted = Float64Array.from(values).sort()
-  return { from: percentile(sorted, 2), to: percentile(sorted, 98) }
+  return Array.from(
+    { length: STEPS - 1 },
+    (_, step) => sorted[Math.max(0, Math.ceil(((step + 1) * sorted.length) / STEPS) - 1)] ?? 0,
+  )
 }
 
-/** 1 to 7. */
-export function stepOf({ from, to }: Scale, value: number): number {
-  if (to <= from) return Math.ceil(STEPS / 2)
-  const share = (value - from) / (to - from)
-  return Math.min(STEPS, Math.max(1, 1 + Math.floor(share * STEPS)))
+/** 1 to 7; equal values have the same step. */
+export function stepOf(scale: Scale, value: number): number {
+  return 1 + scale.filter((highest) => highest < value).length
 }
 
 /** Nearest rank, of values in ascending order; 0 without values. */

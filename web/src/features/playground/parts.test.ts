@@ -136,12 +136,14 @@ test('results as rows', () => {
   ])
 })
 
-test('prices fall into seven steps between the 2nd and the 98th percentile', () => {
+test('prices fall into seven steps with as many values each, and equal ones into the same', () => {
   const values = Array.from({ length: 100 }, (_, n) => n + 1).concat(1_000_000)
   const scale = scaleOf(values)
-  expect(scale).toEqual({ from: 3, to: 99 })
-  expect([1, 3, 50, 99, 1_000_000].map((value) => stepOf(scale, value))).toEqual([1, 1, 4, 7, 7])
-  expect(stepOf(scaleOf([5]), 5)).toBe(4)
+  expect([1, 15, 16, 51, 100, 1_000_000].map((value) => stepOf(scale, value))).toEqual([1, 1, 2, 4, 7, 7])
+  const clustered = scaleOf([49, 80, 81, 82, 83, 84, 486])
+  expect([49, 80, 81, 82, 83, 84, 486].map((value) => stepOf(clustered, value))).toEqual([1, 2, 3, 4, 5, 6, 7])
+  expect([5, 5, 9].map((value) => stepOf(scaleOf([5, 5, 5, 5, 5, 5, 5, 9]), value))).toEqual([1, 1, 7])
+  expect(stepOf(scaleOf([5]), 5)).toBe(1)
   expect(percentile([], 50)).toBe(0)
   expect(percentile([1, 2, 3, 4], 50)).toBe(2)
 })

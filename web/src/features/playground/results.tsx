@@ -14,6 +14,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { CopyButton, copyText } from '../../ui/copy-button.tsx'
+import { PriceLegend } from '../../ui/heat-legend.tsx'
 import { late } from '../../ui/late.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { scaleOf, stepOf } from '../../ui/price-scale.ts'
@@ -352,27 +353,31 @@ type ResultMapProps = {
 function ResultMap({ ids, details, stays, shard, selected, onSelect, onBox }: ResultMapProps) {
   const places = useMemo(() => ids.flatMap((id) => details.get(id) ?? []), [ids, details])
   const totals = useMemo(() => new Map(stays?.map((stay) => [stay.propertyId, totalOf(stay)])), [stays])
-  const colourOf = useMemo(() => {
-    const scale = scaleOf([...totals.values()])
-    return (id: string) => {
+  const scale = useMemo(() => scaleOf([...totals.values()]), [totals])
+  const colourOf = useMemo(
+    () => (id: string) => {
       const total = totals.get(id)
       return total === undefined ? 'accent' : `price-${stepOf(scale, total)}`
-    }
-  }, [totals])
+    },
+    [totals, scale],
+  )
   return (
-    <MapScatter
-      places={places}
-      absent={ids.length - places.length}
-      colourOf={colourOf}
-      describe={(id) => {
-        const total = totals.get(id)
-        return total === undefined ? '' : copy.results.total(price(total))
-      }}
-      selected={selected}
-      onSelect={onSelect}
-      onBox={onBox}
-      onOpen={(id) => navigate(routes.property(shard, details.get(id)?.segment ?? '', id))}
-    />
+    <>
+      {totals.size > 0 && <PriceLegend scale={scale} isStay hasNone={false} />}
+      <MapScatter
+        places={places}
+        absent={ids.length - places.length}
+        colourOf={colourOf}
+        describe={(id) => {
+          const total = totals.get(id)
+          return total === undefined ? '' : copy.results.total(price(total))
+        }}
+        selected={selected}
+        onSelect={onSelect}
+        onBox={onBox}
+        onOpen={(id) => navigate(routes.property(shard, details.get(id)?.segment ?? '', id))}
+      />
+    </>
   )
 }
 
