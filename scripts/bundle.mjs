@@ -12,7 +12,7 @@ const MANIFEST = 'bundle.json'
 const KEPT_MS = 2 * 24 * 3_600_000
 /** Workspaces with programs, bundled together. Packages of the control plane are not bundled: some read files of their own. */
 const GROUPS = [
-  { workspaces: ['engine', 'fabric', 'cli', 'quickstart'], withPackages: true },
+  { workspaces: ['engine', 'fabric', 'cli', 'quickstart', 'bench'], withPackages: true },
   { workspaces: ['queue', 'server'], withPackages: false },
 ]
 

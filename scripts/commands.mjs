@@ -19,6 +19,7 @@ export const COMMANDS = {
   cluster: ['@vacancy/cli/cli', 'shows the state of a shard, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'creates the authority of a cluster and the certificates of its nodes'],
   quickstart: ['@vacancy/quickstart/cli', 'starts a platform of several shards on this machine, to try it'],
+  sample: ['@vacancy/bench/cli', 'writes sample data as the CSV files that build-snapshot reads'],
   query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
   completion: ['@vacancy/cli/cli', 'prints the completions of a shell: bash, zsh or fish'],
 }

@@ -1,4 +1,4 @@
-/** The door of the bench workspace. */
+/** The measurements of `npm run bench -- NAME`. */
 import { runCommands } from '@vacancy/shared/node'
 import { compareCommand } from './compare.ts'
 import { decodeCommand } from './decode.ts'

@@ -1,8 +1,8 @@
-/** `npm run bench -- sample`: writes a seeded data set as the CSV files that build-snapshot reads. */
+/** `vacancy sample`, also `npm run bench -- sample`: writes a seeded data set as the CSV files that build-snapshot reads. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dayOf, EXIT, formatDay, parseDay, VacancyError } from '@vacancy/shared'
-import { defineCommand, type FlagValues, whole } from '@vacancy/shared/node'
+import { type Command, defineCommand, type FlagValues, runCommand, whole } from '@vacancy/shared/node'
 import { ORDERS, type Order, type Progress, writeDataset } from './csv.ts'
 import {
   createDataset,
@@ -107,8 +107,8 @@ const FLAGS = {
 } as const
 
 export const sampleCommand = defineCommand({
-  name: 'bench sample',
-  component: 'sample',
+  name: 'vacancy sample',
+  component: 'SAMPLE',
   summary: 'Writes properties.csv, packages.csv and codecs.yml. The same flags give the same files.',
   flags: FLAGS,
   run: async ({ flags }) => {
@@ -121,6 +121,14 @@ export const sampleCommand = defineCommand({
     return EXIT.ok
   },
 })
+
+/** The table of the command, for what is made from it. */
+export const commands = async (): Promise<readonly Command[]> => [sampleCommand]
+
+/** Runs `vacancy sample`; sets the exit code. */
+export async function main([, ...args]: readonly string[]): Promise<void> {
+  await runCommand(sampleCommand, args)
+}
 
 /** Throws a VacancyError `usage_error` for what a flag alone does not show to be wrong. */
 export function specFrom(flags: FlagValues<typeof FLAGS>, today: number): DatasetSpec {

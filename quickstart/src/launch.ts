@@ -1,19 +1,16 @@
 /** Starts Vacancy's programs as processes by path, waits until they serve, and stops them gracefully. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
 import { endingWithUs } from '@vacancy/shared/node'
 
 const ROOT = new URL('../../', import.meta.url)
-/** Loaded into programs that do not watch their starter themselves. */
-const END_WITH_STARTER = new URL('scripts/end-with-starter.mjs', ROOT).href
 export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
-/** Producers and workers of sample jobs. */
-export const QUEUE_SAMPLE = fileURLToPath(new URL('quickstart/src/queue-sample.ts', ROOT))
-export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
+/** How commands are typed: through npx in a clone, which has sources. */
+export const TYPED = existsSync(new URL('quickstart/src', ROOT)) ? 'npx vacancy' : 'vacancy'
 
 /** A node drains for 10 s at most; afterwards it is killed. */
 const STOP_MS_MAX = 20_000
@@ -141,10 +138,9 @@ function start(
   { isApart = false, nodeOptions = '' }: { isApart?: boolean; nodeOptions?: string } = {},
 ): ChildProcess {
   if (group.isStopping) throw new VacancyError('failure', { reason: 'stopped on request' })
-  const program = args[0] === VACANCY ? args : ['--import', END_WITH_STARTER, ...args]
   const { env, stdio } = endingWithUs(output)
   const options = [env?.['NODE_OPTIONS'], nodeOptions].filter(Boolean).join(' ')
-  const child = spawn(process.execPath, program, {
+  const child = spawn(process.execPath, args, {
     ...(stdio && { stdio }),
     env: { ...env, ...(options !== '' && { NODE_OPTIONS: options }) },
     detached: isApart,

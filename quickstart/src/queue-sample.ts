@@ -1,8 +1,6 @@
 /**
  * Jobs for the queue of a quick start, so that its pages show something: producers and workers of three topics, through
  * the client library. One worker fails now and then, as real ones do.
- *
- * `node quickstart/src/queue-sample.ts URL PRODUCER-TOKEN-FILE CONSUMER-TOKEN-FILE`
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -107,8 +105,8 @@ export async function runSample(
   await producer.close()
 }
 
-if (import.meta.main) {
-  const [url = '', ...files] = process.argv.slice(2)
+/** Runs until a signal stops it. */
+export async function sampleJobs([url = '', ...files]: readonly string[]): Promise<void> {
   const [producerToken = '', consumerToken = ''] = files.map((file) => readFileSync(file, 'utf8').trim())
   const stopping = new AbortController()
   for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stopping.abort())

@@ -297,6 +297,23 @@ const composeCommand = defineCommand({
   },
 })
 
+const sampleJobsCommand = defineCommand({
+  name: 'vacancy quickstart sample-jobs',
+  component: 'QUICKSTART',
+  summary: 'Submits sample jobs to a job queue and works them off until it is stopped; up --console starts it.',
+  flags: {},
+  operands: {
+    name: 'URL PRODUCER-FILE CONSUMER-FILE',
+    min: 3,
+    max: 3,
+    summary: 'The queue, and the files with the token of a producer and of a consumer.',
+  },
+  run: async ({ operands }) => {
+    await (await import('../queue-sample.ts')).sampleJobs(operands)
+    return EXIT.ok
+  },
+})
+
 /** Each subcommand, by its last word. */
 export const COMMANDS: readonly Command[] = [
   upCommand,
@@ -307,6 +324,7 @@ export const COMMANDS: readonly Command[] = [
   change('restart', 'Starts a process that ended, or stops and starts one that runs, and waits until it is ready.'),
   downCommand,
   composeCommand,
+  sampleJobsCommand,
 ]
 
 /** The tables of all commands, for what is made from them. */

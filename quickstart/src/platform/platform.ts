@@ -1,7 +1,7 @@
 /** A running platform: its processes, and waiting for them. */
 
 import { VacancyError } from '@vacancy/shared'
-import { howEnded, type ProcessGroup, QUEUE_SAMPLE, VACANCY } from '../launch.ts'
+import { howEnded, type ProcessGroup, TYPED, VACANCY } from '../launch.ts'
 import { say, seconds } from '../say.ts'
 import { type Ended, type Supervised, superviseProgram } from '../supervise.ts'
 import type { ComponentStatus } from './control.ts'
@@ -47,8 +47,8 @@ export type Platform = Launch & {
 /** Starts a component, or starts it again. */
 export function startComponent(platform: Platform, component: Component): Supervised {
   const { group, files, processes, nodeOptions, restarts } = platform
-  const { name, kind } = component
-  const args = [kind === 'queue-sample' ? QUEUE_SAMPLE : VACANCY, ...argumentsOf(component, platform, platform.today)]
+  const { name } = component
+  const args = [VACANCY, ...argumentsOf(component, platform, platform.today)]
   const tell = {
     started(isAgain: boolean) {
       if (!isAgain) return
@@ -82,7 +82,7 @@ function sayEnd(platform: Platform, component: Component, { end, againMs, logged
   if (againMs !== undefined) return say(`${name}  restarts in ${againMs / 1000} s`)
   for (const line of logged) say(`  ${line}`)
   say(`${name}  stays down; docs/reasons.md explains exit codes. Its log is ${files.logOf(name)}. To start it:`)
-  say(`  npx vacancy quickstart restart ${name} --dir ${files.dir}`)
+  say(`  ${TYPED} quickstart restart ${name} --dir ${files.dir}`)
 }
 
 function effectOf({ plan, processes }: Platform, { kind, shard = '' }: Component): string {

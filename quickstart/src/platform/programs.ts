@@ -79,7 +79,7 @@ function ownArguments(component: Component, { plan, files }: Omit<Launch, 'setti
         ...polled(plan).flatMap((url) => ['--fabric', url]),
       ]
     case 'queue-sample':
-      return [urlOf(main), files.tokenOf('producer'), files.tokenOf('consumer')]
+      return ['quickstart', 'sample-jobs', urlOf(main), files.tokenOf('producer'), files.tokenOf('consumer')]
   }
 }
 

@@ -18,7 +18,7 @@ import { createInterface } from 'node:readline'
 import { VacancyCallError, type VacancyClient } from '@vacancy/client'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
-import { BENCH, type ProcessGroup, runToEnd, VACANCY } from '../launch.ts'
+import { type ProcessGroup, runToEnd, VACANCY } from '../launch.ts'
 import { type PlatformFiles, SEED, type State } from './files.ts'
 import { nodesOf, type Plan, shardsOf } from './plan.ts'
 import type { QuerySample, SampleProperty } from './queries.ts'
@@ -58,7 +58,7 @@ async function writeCsv(
     String(value),
   ])
   const args = ['sample', '--shape', 'region', ...numbers, '--from', formatDay(today), '--out', files.csv]
-  await runToEnd(group, [BENCH, ...args], 'the sample generator', { isQuiet: shards.length > 1 })
+  await runToEnd(group, [VACANCY, ...args], 'the sample generator', { isQuiet: shards.length > 1 })
   if (shards.length > 1) await splitCsv(files, shards)
 }
 

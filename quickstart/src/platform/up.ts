@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path'
 import { count } from '@vacancy/shared/node'
+import { TYPED } from '../launch.ts'
 import { ask } from './ask.ts'
 import { type PlatformFiles, type Sample, writeQueries } from './files.ts'
 import { includes, nodesOf, ofKind, type Plan, planOf, publicAddress, type Spec, shardName, shardsOf } from './plan.ts'
@@ -91,7 +92,7 @@ async function firstQuery({ plan, stopping }: Platform, queries: readonly Sample
 
 function nextSteps({ plan, files }: Platform): (readonly [string, string])[] {
   const { dir } = files
-  const command = (text: string) => `npx vacancy quickstart ${text} --dir ${dir}`
+  const command = (text: string) => `${TYPED} quickstart ${text} --dir ${dir}`
   const addresses = plan.components
     .filter(
       ({ kind, name }) =>

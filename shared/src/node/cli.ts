@@ -221,7 +221,8 @@ function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, 
 /** The programs that read variables, beside those of this table's own commands. */
 const COMPONENTS = [
   ...['RUN', 'RUN_CLUSTERED', 'BUILD_SNAPSHOT', 'INSPECT', 'BACKUP', 'EXPORT', 'QUARANTINE', 'CERTS', 'REGISTRY'],
-  ...['RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY', 'QUICKSTART', 'START'],
+  ...['RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY'],
+  ...['QUICKSTART', 'START', 'SAMPLE'],
 ]
 
 const ALL = 'VACANCY_'
