@@ -39,15 +39,15 @@ async function main([name, ...rest]) {
     console.log(help())
     return name === undefined ? USAGE_EXIT_CODE : 0
   }
-  if (name === '--version') {
-    console.log(JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')).version)
-    return 0
-  }
-  if (!Object.hasOwn(COMMANDS, name)) {
+  if (name !== '--version' && !Object.hasOwn(COMMANDS, name)) {
     console.error(`vacancy: unknown subcommand "${name}"; available: ${Object.keys(COMMANDS).join(', ')}`)
     return USAGE_EXIT_CODE
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
+  if (name === '--version') {
+    console.log(await version())
+    return 0
+  }
   if (LONG_LIVED.has(name)) giveMemoryBack()
   // Only now, since a process that executes itself again must keep its input.
   endWithStarter()
@@ -61,6 +61,13 @@ async function main([name, ...rest]) {
   const program = await load(COMMANDS[name][0])
   await program.main([name, ...rest], () => describeCommands(load))
   return process.exitCode
+}
+
+/** A release names its commit, a clone asks git. */
+async function version() {
+  const { version, commit } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
+  const of = commit ?? (await import('../shared/src/node/commit.ts')).commitOf(ROOT)
+  return `${version} (commit ${of}, Node ${process.version})`
 }
 
 /**

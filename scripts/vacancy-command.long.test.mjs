@@ -24,6 +24,9 @@ test('an unknown subcommand ends with exit code 64 and one line that lists the k
   expect(stderr).toMatch(/^vacancy: unknown subcommand "rnu"; available: run, .*\n$/)
 })
 
-test('--version is that of the repository', () => {
-  expect(vacancy('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+test('--version names the version of the repository, its commit and Node', () => {
+  const { stdout } = vacancy('--version')
+
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+ \(commit ([0-9a-f]{12}( with changes)?|unknown), Node v\d+\.\d+\.\d+\)\n$/)
+  expect(stdout).toContain(process.version)
 })

@@ -20,8 +20,8 @@ test.runIf(hasGit)('a commit is abbreviated, and uncommitted changes are noted',
   git('init', '-q')
   const identity = ['-c', 'user.name=t', '-c', 'user.email=t@localhost', '-c', 'commit.gpgsign=false']
   git(...identity, 'commit', '-q', '--allow-empty', '-m', 'first')
-  expect(commitOf(folder)).toBe(git('rev-parse', '--short', 'HEAD'))
+  expect(commitOf(folder)).toBe(git('rev-parse', '--short=12', 'HEAD'))
 
   writeFileSync(join(folder, 'new'), '')
-  expect(commitOf(folder)).toBe(`${git('rev-parse', '--short', 'HEAD')} with changes`)
+  expect(commitOf(folder)).toBe(`${git('rev-parse', '--short=12', 'HEAD')} with changes`)
 })
