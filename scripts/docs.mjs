@@ -8,14 +8,18 @@ import { pages as fabricPages } from '../fabric/src/docs.ts'
 import { pages as serverPages } from '../server/src/docs.ts'
 import * as contract from '../shared/src/contract/index.ts'
 import { controlOperations, nodeOperations, openApiOf } from '../shared/src/contract/openapi.ts'
+import { alertFiles } from './alerts.mjs'
+import { dashboardFiles } from './dashboards.mjs'
 import { ROOT } from './pinned-node.mjs'
+import { scrapeFiles } from './scrape.mjs'
 import { unitFiles } from './units.mjs'
 
 /** Text of every generated page by its path in the repository. */
 function pages() {
   const references = Object.assign({}, enginePages(), serverPages(), fabricPages())
   const inDocs = Object.entries(references).map(([file, text]) => [`docs/${file}`, text])
-  return { ...Object.fromEntries(inDocs), ...benchPages(), ...unitFiles() }
+  const deployed = { ...unitFiles(), ...alertFiles(), ...scrapeFiles(), ...dashboardFiles() }
+  return { ...Object.fromEntries(inDocs), ...benchPages(), ...deployed }
 }
 
 /** Pages whose committed text differs. */
@@ -40,7 +44,10 @@ export function documents() {
 if (process.argv[1] === import.meta.filename) {
   const made = pages()
   const stale = stalePages()
-  for (const file of stale) writeFileSync(path.join(ROOT, file), made[file])
+  for (const file of stale) {
+    mkdirSync(path.dirname(path.join(ROOT, file)), { recursive: true })
+    writeFileSync(path.join(ROOT, file), made[file])
+  }
   console.log(stale.length === 0 ? 'All pages are current.' : `Wrote ${stale.join(', ')}.`)
   const at = process.argv.indexOf('--openapi')
   if (at > 0) {
