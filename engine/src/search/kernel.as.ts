@@ -94,6 +94,10 @@ const DENSE_ROWS: u32 = 10
 /** From this many of 128 rows on, all of their words are prefetched before the first one is tested. */
 const TOUCH_ROWS: u32 = 32
 const VAIN_BLOCKS: u32 = 2
+/** A price and the same price inverted are this together. */
+const PRICE_INVERTED: u64 = 0xffffffff
+/** No total is as high: the bound that means none, and above. */
+const NO_TOTAL: u64 = 0x1fffffffffffff
 
 /** Stores a word with one 64-bit store. */
 export function put(address: usize, lo: u32, hi: u32): void {
@@ -256,8 +260,12 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
     return true
   }
   const flags = load<u32>(p, TALLY_AT)
-  if ((flags & FLAG_FEATURES) != 0) count = keepTotalsAndFeatures(p, list, count)
-  else if (load<u32>(p, HAS_TOTALS) != 0) count = keepTotals(p, list, count)
+  const hasFeatures = (flags & FLAG_FEATURES) != 0
+  if (hasFeatures) joinFeatures(p, list, count)
+  if (hasFeatures || load<u32>(p, HAS_TOTALS) != 0) {
+    sumNights(p, list, count)
+    count = keepTotals(p, list, count)
+  }
   if (mode == MODE_COLLECT) return collect(p, list, properties, count)
   if (flags != 0) tally(p, count)
   if (mode != MODE_PICK) return true
@@ -414,48 +422,54 @@ function keepBox(p: usize, list: usize, properties: usize, count: u32): u32 {
   return kept
 }
 
-/** Sums the prices of each row, and keeps the rows whose total is within its bounds. */
-function keepTotals(p: usize, list: usize, count: u32): u32 {
+/** Totals of the listed rows, two nights at a time: a loop over the nights of each row costs more than its loads. */
+function sumNights(p: usize, list: usize, count: u32): void {
   const totals = p + TOTALS_AT
   const nights = load<u32>(p, NIGHTS)
-  const planes = p + PLANES_AT
-  const nightsEnd = planes + (usize(nights) << 2)
-  const least = load<u64>(p, MIN_TOTAL)
-  const most = load<u64>(p, MAX_TOTAL)
-  let kept: u32 = 0
-  for (let i: u32 = 0; i < count; i++) {
-    const row = load<u32>(list + (usize(i) << 2))
-    const price = (usize(row) << 3) + 4
-    let total: u64 = 0
-    for (let plane = planes; plane < nightsEnd; plane += 4) {
-      const inverted = load<u32>(usize(load<u32>(plane)) + price)
-      total += u64(~inverted)
+  const end = list + (usize(count) << 2)
+  if ((nights & 1) == 0) memory.fill(totals, 0, usize(count) << 3)
+  else {
+    const prices = usize(load<u32>(p + PLANES_AT)) + 4
+    for (let at = list, total = totals; at < end; at += 4, total += 8) {
+      store<u64>(total, PRICE_INVERTED - u64(load<u32>(prices + (usize(load<u32>(at)) << 3))))
     }
-    store<u32>(list + (usize(kept) << 2), row)
-    store<u64>(totals + (usize(kept) << 3), total)
-    kept += u32(total >= least) & u32(total <= most)
   }
-  return kept
+  for (let night = nights & 1; night < nights; night += 2) {
+    const prices = usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + 4
+    const others = usize(load<u32>(p + PLANES_AT + (usize(night) << 2), 4)) + 4
+    for (let at = list, total = totals; at < end; at += 4, total += 8) {
+      const place = usize(load<u32>(at)) << 3
+      const inverted = u64(load<u32>(prices + place)) + u64(load<u32>(others + place))
+      store<u64>(total, load<u64>(total) + 2 * PRICE_INVERTED - inverted)
+    }
+  }
 }
 
-/** The same, with the features that all nights of each row have. */
-function keepTotalsAndFeatures(p: usize, list: usize, count: u32): u32 {
+/** Features that all nights of each listed row have. */
+function joinFeatures(p: usize, list: usize, count: u32): void {
+  const features = p + FEATURES_AT
   const nights = load<u32>(p, NIGHTS)
+  const end = list + (usize(count) << 2)
+  memory.fill(features, 0xff, usize(count) << 2)
+  for (let night: u32 = 0; night < nights; night++) {
+    const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2)))
+    for (let at = list, to = features; at < end; at += 4, to += 4) {
+      store<u32>(to, load<u32>(to) & (load<u32>(words + (usize(load<u32>(at)) << 3)) >> 8))
+    }
+  }
+}
+
+/** Keeps the rows whose total is within its bounds, with total and features. */
+function keepTotals(p: usize, list: usize, count: u32): u32 {
   const least = load<u64>(p, MIN_TOTAL)
   const most = load<u64>(p, MAX_TOTAL)
+  if (least == 0 && most >= NO_TOTAL) return count
   let kept: u32 = 0
   for (let i: u32 = 0; i < count; i++) {
-    const row = load<u32>(list + (usize(i) << 2))
-    let total: u64 = 0
-    let features: u32 = -1
-    for (let night: u32 = 0; night < nights; night++) {
-      const word = load<u64>(usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3))
-      total += u64(u32(~(word >> 32)))
-      features &= u32(word)
-    }
-    store<u32>(list + (usize(kept) << 2), row)
+    const total = load<u64>(p + TOTALS_AT + (usize(i) << 3))
+    store<u32>(list + (usize(kept) << 2), load<u32>(list + (usize(i) << 2)))
     store<u64>(p + TOTALS_AT + (usize(kept) << 3), total)
-    store<u32>(p + FEATURES_AT + (usize(kept) << 2), features >> 8)
+    store<u32>(p + FEATURES_AT + (usize(kept) << 2), load<u32>(p + FEATURES_AT + (usize(i) << 2)))
     kept += u32(total >= least) & u32(total <= most)
   }
   return kept
@@ -514,7 +528,14 @@ export function pick(p: usize, count: u32): void {
   let size = load<u32>(p, SIZE)
   let after = load<u32>(p, AFTER)
   store<u32>(p, load<u32>(p, MATCHES) + count, MATCHES)
+  const isByTotal = order == ORDER_TOTAL || order == ORDER_TOTAL_DOWN
   for (let i: u32 = 0; i < count; i++) {
+    if (isByTotal && size == capacity && capacity != 0) {
+      const next = skipTotals(p + TOTALS_AT, i, count, load<u64>(entries), order == ORDER_TOTAL_DOWN ? -1 : 0)
+      after += next - i
+      i = next
+      if (i == count) break
+    }
     const row = load<u32>(list + (usize(i) << 2))
     const property: usize = needsProperty ? usize(load<u32>(properties + (usize(row) << 2))) : 0
     const total: u64 = hasTotals ? load<u64>(p + TOTALS_AT + (usize(i) << 3)) : 0
@@ -543,6 +564,22 @@ export function pick(p: usize, count: u32): void {
   }
   store<u32>(p, size, SIZE)
   store<u32>(p, after, AFTER)
+}
+
+/** Most rows are behind a full page. @param flip makes totals keys @returns the next row whose key is not above `last` */
+function skipTotals(totals: usize, from: u32, count: u32, last: u64, flip: u64): u32 {
+  // Signed comparisons: all keys of an order have the same highest bit.
+  const most = i64x2.splat(last)
+  const flips = i64x2.splat(flip)
+  let i = from
+  for (; i + 4 <= count; i += 4) {
+    const at = totals + (usize(i) << 3)
+    const a = v128.gt<i64>(v128.xor(v128.load(at), flips), most)
+    const b = v128.gt<i64>(v128.xor(v128.load(at, 16), flips), most)
+    if (!v128.all_true<i64>(v128.and(a, b))) break
+  }
+  while (i < count && (load<u64>(totals + (usize(i) << 3)) ^ flip) > last) i++
+  return i
 }
 
 function putEntry(entry: usize, key: u64, id: usize, row: u32): void {
