@@ -57,42 +57,66 @@ function setBits(bits: u32, list: usize, count: u32): void {
   if (word != 0) store<u64>(usize(bits + at), load<u64>(usize(bits + at)) | word)
 }
 
-/** Adds each of 24 bits to its own sum: 8 bits a vector half, of up to 255 rows before they overflow. */
+/** Adds each of 24 bits to its own sum: bytes of four rows at a time, which a list does not overflow. */
 function countFeatures(sums: usize, features: usize, count: u32): void {
-  const single = i8x16(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128)
-  const lowBytes = i8x16(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
-  const highByte = i8x16.splat(2)
-  let row: u32 = 0
-  while (row < count) {
-    const end = min<u32>(count, row + 255)
-    let low = i8x16.splat(0)
-    let high = i8x16.splat(0)
-    for (; row < end; row++) {
-      const each = i32x4.splat(load<u32>(features + (usize(row) << 2)))
-      low = v128.sub<i8>(low, v128.eq<i8>(v128.and(v128.swizzle(each, lowBytes), single), single))
-      high = v128.sub<i8>(high, v128.eq<i8>(v128.and(v128.swizzle(each, highByte), single), single))
+  for (let row = count; (row & 3) != 0; row++) store<u32>(features + (usize(row) << 2), 0)
+  const end = features + (usize(count) << 2)
+  for (let bit: i8 = 0; bit < 8; bit += 2, sums += 8) {
+    const first = i8x16.splat(1 << bit)
+    const second = i8x16.splat(2 << bit)
+    let a = i8x16.splat(0)
+    let b = i8x16.splat(0)
+    for (let at = features; at < end; at += 16) {
+      const rows = v128.load(at)
+      a = v128.sub<i8>(a, v128.eq<i8>(v128.and(rows, first), first))
+      b = v128.sub<i8>(b, v128.eq<i8>(v128.and(rows, second), second))
     }
-    addBytes(sums, low)
-    addBytes(sums + 32, low, 8)
-    addBytes(sums + 64, high)
+    addRows(sums, a)
+    addRows(sums + 4, b)
   }
 }
 
-/** Adds eight bytes of a vector to eight sums. */
-function addBytes(sums: usize, bytes: v128, from: u32 = 0): void {
-  let left: u64 = from == 0 ? i64x2.extract_lane(bytes, 0) : i64x2.extract_lane(bytes, 1)
-  for (let i: usize = 0; i < 32; i += 4, left >>= 8) store<u32>(sums + i, load<u32>(sums + i) + u32(left & 0xff))
+/** Adds the first three bytes of four rows to every eighth sum. The caller may have bits of its own in the fourth. */
+function addRows(sums: usize, bytes: v128): void {
+  addPairs(sums, v128.and(bytes, i32x4.splat(0x00ff00ff)))
+  addPairs(sums + 32, v128.and(v128.shr<u32>(bytes, 8), i32x4.splat(0x000000ff)))
+}
+
+/** Adds the low halves of four words to a sum, and the high halves to the 16th behind it; they are 0 where there is none. */
+function addPairs(sums: usize, words: v128): void {
+  const halves = v128.add<i32>(words, v128.shuffle<i32>(words, words, 2, 3, 0, 1))
+  const sum = u32(i32x4.extract_lane(halves, 0)) + u32(i32x4.extract_lane(halves, 1))
+  store<u32>(sums, load<u32>(sums) + (sum & 0xffff))
+  store<u32>(sums + 64, load<u32>(sums + 64) + (sum >> 16))
 }
 
 function countRanges(t: usize, ranges: usize, totals: usize, count: u32): void {
-  const bounds = t + BOUNDS_AT
-  const end = bounds + (usize(load<u32>(t, BOUNDS)) << 3)
-  for (let i: u32 = 0; i < count; i++) {
-    const total = load<u64>(totals + (usize(i) << 3))
-    let range = ranges
-    for (let bound = bounds; bound < end; bound += 8) range += usize(total >= load<u64>(bound)) << 2
-    store<u32>(range, load<u32>(range) + 1)
+  const bounds = load<u32>(t, BOUNDS)
+  let above = count
+  let range = ranges
+  for (let n: u32 = 0; n < bounds; n++, range += 4) {
+    const found = countFrom(load<u64>(t + BOUNDS_AT + (usize(n) << 3)), totals, count)
+    store<u32>(range, load<u32>(range) + above - found)
+    above = found
   }
+  store<u32>(range, load<u32>(range) + above)
+}
+
+/** How many totals are at least the bound, which is 1 or more. */
+function countFrom(bound: u64, totals: usize, count: u32): u32 {
+  const below = i64x2.splat(bound - 1)
+  let even = i64x2.splat(0)
+  let odd = i64x2.splat(0)
+  let i: u32 = 0
+  for (; i + 4 <= count; i += 4) {
+    const at = totals + (usize(i) << 3)
+    even = v128.sub<i64>(even, v128.gt<i64>(v128.load(at), below))
+    odd = v128.sub<i64>(odd, v128.gt<i64>(v128.load(at, 16), below))
+  }
+  const sums = v128.add<i64>(even, odd)
+  let found = u32(i64x2.extract_lane(sums, 0)) + u32(i64x2.extract_lane(sums, 1))
+  for (; i < count; i++) found += u32(load<u64>(totals + (usize(i) << 3)) >= bound)
+  return found
 }
 
 function micro(degrees: f64): i64 {
