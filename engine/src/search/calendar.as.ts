@@ -13,6 +13,7 @@ import {
 const PROPERTY_ROW: usize = 44
 const TABLE_DAYS: usize = 80
 const DAY_SLOTS: u32 = 384
+const DAY_ROUNDS: u32 = 16
 const PLANE_WORDS: usize = 16
 const NOTHING: i64 = 0x7fffffffffffffff
 /** Of so few rows all words are loaded first, so that they arrive from memory in parallel. */
@@ -83,13 +84,19 @@ function calendarOfRow(c: usize, row: u32): void {
   let run: u32 = 0
   let sum: u64 = 0
   let slot = (first + from) % DAY_SLOTS
+  let round = (first + from) / DAY_SLOTS % DAY_ROUNDS
   touchRow(c, leaves, slot, from, end, row)
   for (let night = from; night < end; night++) {
     const leaf = usize(load<u32>(leaves + (usize(slot >> 5) << 2)))
-    const plane = leaf == 0 ? 0 : usize(load<u32>(leaf + (usize(slot & 31) << 2)))
-    slot = slot + 1 == DAY_SLOTS ? 0 : slot + 1
+    const entry: u32 = leaf == 0 ? 0 : load<u32>(leaf + (usize(slot & 31) << 2))
+    const isOther = (entry & (DAY_ROUNDS - 1)) != round
+    if (++slot == DAY_SLOTS) {
+      slot = 0
+      round = (round + 1) % DAY_ROUNDS
+    }
     const price = prices + (usize(night) << 2)
-    const word = plane == 0 || load<u32>(plane) != first + night ? 0 : load<u64>(plane + PLANE_WORDS + (usize(row) << 3))
+    const plane = usize(entry & -DAY_ROUNDS)
+    const word = plane == 0 || isOther ? 0 : load<u64>(plane + PLANE_WORDS + (usize(row) << 3))
     const lo = u32(word)
     const hi = u32(word >> 32)
     if (hi < least || hi > most || (lo & 0xff) < rooms || (lo & features) != features) {
@@ -118,9 +125,9 @@ function touchRow(c: usize, leaves: usize, first: u32, from: u32, end: u32, row:
   let slot = first
   for (let night = from; night < end; night++) {
     const leaf = usize(load<u32>(leaves + (usize(slot >> 5) << 2)))
-    const plane = leaf == 0 ? 0 : usize(load<u32>(leaf + (usize(slot & 31) << 2)))
+    const plane = leaf == 0 ? 0 : usize(load<u32>(leaf + (usize(slot & 31) << 2)) & -DAY_ROUNDS)
     slot = slot + 1 == DAY_SLOTS ? 0 : slot + 1
-    if (plane != 0) seen += load<u32>(plane) + load<u32>(plane + PLANE_WORDS + (usize(row) << 3))
+    if (plane != 0) seen += load<u32>(plane + PLANE_WORDS + (usize(row) << 3))
   }
   store<u32>(c, seen, TOUCHED)
 }

@@ -269,12 +269,14 @@ export const TABLE = {
   overflowed: 64,
   /** Number of distinct values with a bitmap, u16 per attribute. */
   attributeCounts: 68,
-  /** Twelve leaves of 32 plane addresses. */
+  /** Twelve leaves of 32 planes: address, and in its lowest bits the round of the ring of days that its day is in. */
   days: 80,
 } as const
 export const DAY_LEAVES = 12
 export const DAYS_PER_LEAF = 32
 export const LEAF_BYTES = DAYS_PER_LEAF * 4
+/** Rounds that the lowest bits of a plane's address tell apart: readers need no line of the plane itself for its day. */
+export const DAY_ROUNDS = 16
 export const PROPERTY_TABLE = 0xffffffff
 
 /** A plane: header, words, then one bit per word that is set while rooms are left. */

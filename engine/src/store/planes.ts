@@ -7,6 +7,7 @@ import { packageHash } from './digest.ts'
 import { changeCopy, dropCopy } from './growing.ts'
 import {
   DAY_LEAVES,
+  DAY_ROUNDS,
   DAY_SLOTS,
   DAYS_PER_LEAF,
   LEAF_BYTES,
@@ -27,7 +28,7 @@ import {
   setState,
   state,
 } from './store.ts'
-import { field, noteChange, planeAtSlot, setField } from './table-fields.ts'
+import { addressOf, entryAtSlot, field, noteChange, planeAtSlot, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 
 /** Bytes of one additional night. */
@@ -39,10 +40,14 @@ function slotOf(day: number): number {
   return day % DAY_SLOTS
 }
 
+function roundOf(day: number): number {
+  return Math.floor(day / DAY_SLOTS) % DAY_ROUNDS
+}
+
 /** @returns address of the plane of a day, 0 when the table has no package on it */
 export function planeOf(memory: Memory, table: number, day: number): number {
-  const plane = planeAtSlot(memory, table, day % DAY_SLOTS)
-  return plane !== 0 && field(memory, plane + PLANE.day) === day ? plane : 0
+  const entry = entryAtSlot(memory, table, slotOf(day))
+  return entry % DAY_ROUNDS === roundOf(day) ? addressOf(entry) : 0
 }
 
 /** Calls back with every plane of the table, including those of passed days. The callback may replace or remove it. */
@@ -51,12 +56,13 @@ export function forEachSlot(memory: Memory, table: number, visit: (slot: number,
     const leaf = field(memory, table + TABLE.days + i * 4)
     if (leaf === 0) continue
     for (let j = 0; j < DAYS_PER_LEAF; j++) {
-      const plane = field(memory, leaf + j * 4)
+      const plane = addressOf(field(memory, leaf + j * 4))
       if (plane !== 0) visit(i * DAYS_PER_LEAF + j, plane)
     }
   }
 }
 
+/** @param plane which has its day */
 export function setPlane(store: Store, table: number, slot: number, plane: number): void {
   const leafAddress = table + TABLE.days + Math.floor(slot / DAYS_PER_LEAF) * 4
   let leaf = field(store.memory, leafAddress)
@@ -64,7 +70,8 @@ export function setPlane(store: Store, table: number, slot: number, plane: numbe
     leaf = allocateRecord(store, LEAF_BYTES)
     setField(store, leafAddress, leaf)
   }
-  setField(store, leaf + (slot % DAYS_PER_LEAF) * 4, plane)
+  const entry = plane === 0 ? 0 : plane + roundOf(field(store.memory, plane + PLANE.day))
+  setField(store, leaf + (slot % DAYS_PER_LEAF) * 4, entry)
 }
 
 /** The plane of a day, created when missing. Replaces that of a passed day that was not swept yet. */

@@ -1,7 +1,7 @@
 /** Access to single words of table records (layout.ts, TABLE). */
 
 import { touch } from './cow.ts'
-import { CONTROL, DAYS_PER_LEAF, TABLE } from './layout.ts'
+import { CONTROL, DAY_ROUNDS, DAYS_PER_LEAF, TABLE } from './layout.ts'
 import type { Memory, Store } from './store.ts'
 
 export function field(memory: Memory, address: number): number {
@@ -32,6 +32,15 @@ export function noteChange(store: Store, table: number): void {
 
 /** @returns address of the plane in a slot of the ring of days, 0 for none */
 export function planeAtSlot(memory: Memory, table: number, slot: number): number {
+  return addressOf(entryAtSlot(memory, table, slot))
+}
+
+/** @returns address of the plane in a slot, with its round in the lowest bits */
+export function entryAtSlot(memory: Memory, table: number, slot: number): number {
   const leaf = field(memory, table + TABLE.days + Math.floor(slot / DAYS_PER_LEAF) * 4)
   return leaf === 0 ? 0 : field(memory, leaf + (slot % DAYS_PER_LEAF) * 4)
+}
+
+export function addressOf(entry: number): number {
+  return (entry & -DAY_ROUNDS) >>> 0
 }

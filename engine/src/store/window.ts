@@ -3,7 +3,7 @@
  * digest in one step, and their memory is freed in slices between batches, so that nothing waits.
  */
 
-import { DAY_SLOTS, SLOT, STATE } from './layout.ts'
+import { DAY_ROUNDS, DAY_SLOTS, SLOT, STATE } from './layout.ts'
 import { dropNightsBefore, oweNightsFrom } from './nights.ts'
 import { dropSlot, freePassedPlanes, freeUncountedPlanes } from './planes.ts'
 import { forEachTable, freeDeleted, segmentOf } from './segment.ts'
@@ -37,6 +37,8 @@ export function dropBefore(store: Store, day: number, gapReason: number): DropRe
   setState(store, STATE.droppedBefore, day)
   dropNightsBefore(store, day)
   beginSweep(store)
+  // A day of the same round would be found in their planes.
+  if (last !== 0 && day - last > (DAY_ROUNDS - 2) * DAY_SLOTS) sweepAll(store)
   return 'dropped'
 }
 
