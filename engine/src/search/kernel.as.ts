@@ -67,6 +67,7 @@ const STRIDE: usize = PAGE_AT + 13 * 4
 const HAS_TOTAL_VALUE: usize = PAGE_AT + 14 * 4
 const IS_FULL: usize = PAGE_AT + 15 * 4
 const IS_STOPPED: usize = PAGE_AT + 16 * 4
+const POSITIONS: usize = PAGE_AT + 17 * 4
 const MIN_TOTAL: usize = PAGE_AT + 72
 const MAX_TOTAL: usize = PAGE_AT + 80
 const CURSOR_KEY: usize = PAGE_AT + 88
@@ -76,6 +77,10 @@ const SOUTH: usize = PAGE_AT + 112
 const WEST: usize = PAGE_AT + 120
 const NORTH: usize = PAGE_AT + 128
 const EAST: usize = PAGE_AT + 136
+const POSITION_STRIDE: usize = PAGE_AT + 144
+const LATITUDE_CELLS: usize = PAGE_AT + 148
+const LONGITUDE_CELLS: usize = PAGE_AT + 152
+const CELL_BITS: u32 = 8
 const BOX_ACROSS: u32 = 2
 const ORDER_TOTAL: u32 = 1
 const ORDER_TOTAL_DOWN: u32 = 2
@@ -91,6 +96,8 @@ const PROPERTY_LONGITUDE: usize = 56
 const PROPERTY_X: usize = 64
 /** From this many of 32 rows on, words are compared 32 at a time instead of row by row. */
 const DENSE_ROWS: u32 = 10
+/** The same with a box, whose rows are of few groups, or are many in each of them. */
+const DENSE_ROWS_OF_BOX: u32 = 5
 /** From this many of 128 rows on, all of their words are prefetched before the first one is tested. */
 const TOUCH_ROWS: u32 = 32
 const VAIN_BLOCKS: u32 = 2
@@ -114,6 +121,9 @@ export function search(p: usize): void {
   const nights = load<u32>(p, NIGHTS)
   const narrow = load<u32>(p, NARROW) != 0
   const rows = load<u32>(p, ROW_PROPERTIES)
+  const hasBox = load<u32>(p, MODE) != MODE_ENCODE && load<u32>(p, BOX) != 0
+  const positions = hasBox ? usize(load<u32>(p, POSITIONS)) : 0
+  const denseRows = positions != 0 ? DENSE_ROWS_OF_BOX : DENSE_ROWS
   const list = p + LIST_AT
   // Row conditions before the words make the dense path useless. It also requires ordered bounds.
   const mayBeDense =
@@ -139,6 +149,7 @@ export function search(p: usize): void {
         wide = v128.and(wide, v128.load(usize(load<u32>(p + AVAILABLE_AT + usize(i) * 4)) + at))
       }
     }
+    if (positions != 0 && v128.any_true(wide)) wide = v128.and(wide, nearBox(p, positions + at))
     if (!v128.any_true(wide)) {
       row += 128
       continue
@@ -158,7 +169,7 @@ export function search(p: usize): void {
       if (row + 32 > endRow) bits &= (1 << (endRow - row)) - 1
       if (row < firstRow) bits &= firstRow - row >= 32 ? 0 : u32(-1) << (firstRow - row)
       if (bits == 0) continue
-      if (mayBeDense && popcnt<u32>(bits) >= DENSE_ROWS) {
+      if (mayBeDense && popcnt<u32>(bits) >= denseRows) {
         store<u32>(p, load<u32>(p, EXAMINED) + popcnt<u32>(bits), EXAMINED)
         for (let night: u32 = 0; night < nights && bits != 0; night++) {
           const words = usize(load<u32>(p + PLANES_AT + usize(night) * 4)) + (usize(row) << 3)
@@ -180,6 +191,26 @@ export function search(p: usize): void {
     }
   }
   if (listed > 0) finishList(p, listed, unread, bitmaps, rows)
+}
+
+/** Which of 128 rows are in the cells of the box. Cells repeat, so that some of them are far away. */
+function nearBox(p: usize, bits: usize): v128 {
+  const stride = usize(load<u32>(p, POSITION_STRIDE))
+  const isNear = inCells(bits, stride, load<u32>(p, LATITUDE_CELLS))
+  return v128.and(isNear, inCells(bits + stride * CELL_BITS, stride, load<u32>(p, LONGITUDE_CELLS)))
+}
+
+/** Compares the bits of 128 cells with the first and the last one, from the lowest bit on. */
+function inCells(bits: usize, stride: usize, cells: u32): v128 {
+  const last = cells >> CELL_BITS
+  let isFrom = i64x2.splat(-1)
+  let isTo = i64x2.splat(-1)
+  for (let bit: u32 = 0; bit < CELL_BITS; bit++, bits += stride) {
+    const rows = v128.load(bits)
+    isFrom = ((cells >> bit) & 1) != 0 ? v128.and(isFrom, rows) : v128.or(isFrom, rows)
+    isTo = ((last >> bit) & 1) != 0 ? v128.or(isTo, v128.not(rows)) : v128.andnot(isTo, rows)
+  }
+  return (cells & 0xff) > last ? v128.or(isFrom, isTo) : v128.and(isFrom, isTo)
 }
 
 /** Prefetches one line per eight words of 128 neighbours, so that they arrive from memory in parallel. */

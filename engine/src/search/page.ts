@@ -8,6 +8,7 @@ import { assert, LIMITS, metresOfChord } from '@vacancy/shared'
 import { SEARCH_FACETS, SEARCH_WANTS } from '@vacancy/shared/wire'
 import { addTrailer, finishReply } from '../protocol/reply.ts'
 import type { Values } from '../protocol/values.ts'
+import { cellsBetween } from '../store/bitmaps.ts'
 import { compareBytes, findName, NAMES, nameBytes } from '../store/dictionary.ts'
 import { PROPERTY, SEGMENT, STATE, STATE_START, TABLE } from '../store/layout.ts'
 import { forEachTable } from '../store/segment.ts'
@@ -34,6 +35,7 @@ import {
 } from './facets.ts'
 import { type Merge, mergeMatches, resetMerge } from './merge.ts'
 import {
+  BOX,
   EMITTED,
   ENTRY,
   LIST_AT,
@@ -183,6 +185,9 @@ export function planPage(searcher: Searcher, progress: Progress, entries: number
   f64[(wide + PAGE_WIDE.west) / 8] = page.west
   f64[(wide + PAGE_WIDE.north) / 8] = page.north
   f64[(wide + PAGE_WIDE.east) / 8] = page.east
+  const past = page.box === BOX.across ? 360 : 0
+  u32[(wide + PAGE_WIDE.latitudeCells) >>> 2] = cellsBetween(page.south, page.north)
+  u32[(wide + PAGE_WIDE.longitudeCells) >>> 2] = cellsBetween(page.west, page.east + past)
   planTally(searcher, progress, sumsAt(search, entries))
   if (!page.hasCursor) return
   for (let i = 0; i < 8; i++) {

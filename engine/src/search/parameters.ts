@@ -104,11 +104,17 @@ export const PAGE = {
   /** Results: 1 when the output was too small, or when `stopAfter` was reached. */
   isFull: 15,
   isStopped: 16,
+  /** Address of the first bitmap of the position, 0 without: rows outside of the cells of the box are left out at once. */
+  positions: 17,
 } as const
-/** Byte offsets from PAGE_AT: three u64, the id of the cursor as two u64 of big-endian value, four doubles. */
+/**
+ * Byte offsets from PAGE_AT: three u64, the id of the cursor as two u64 of big-endian value, four doubles, bytes of a
+ * bitmap and cells of the box as u32.
+ */
 export const PAGE_WIDE = {
   ...{ minTotal: 72, maxTotal: 80, cursorKey: 88, cursorHigh: 96, cursorLow: 104 },
   ...{ south: 112, west: 120, north: 128, east: 136 },
+  ...{ positionStride: 144, latitudeCells: 148, longitudeCells: 152 },
 } as const
 /** Longitudes from west to east, or past 180 degrees. */
 export const BOX = { none: 0, within: 1, across: 2 } as const
@@ -167,5 +173,5 @@ assert(
   TALLY_AT % 8 === 0 && TALLY.rows * 4 < TALLY_WIDE.south,
   'wide values of counts are aligned, and behind the cells',
 )
-assert(TOTALS_AT % 8 === 0 && PAGE.isStopped * 4 < PAGE_WIDE.minTotal, 'wide values are aligned, and behind the cells')
+assert(TOTALS_AT % 8 === 0 && PAGE.positions * 4 < PAGE_WIDE.minTotal, 'wide values are aligned, and behind the cells')
 assert(POSITION_AT % 8 === 0 && PARAMETER.narrowByAvailable * 4 < POSITION_AT, 'cells and doubles do not overlap')

@@ -28,7 +28,9 @@ import {
   ATTRIBUTE,
   ATTRIBUTE_SLOT,
   type Attribute,
+  bitmapBytes,
   PLANE,
+  POSITION,
   PROPERTY,
   ROOMS,
   SEGMENT,
@@ -48,10 +50,14 @@ import {
   AVAILABLE_AT,
   BITMAPS_AT,
   BITMAPS_MAX,
+  BOX,
   COLUMN_BYTES,
   COLUMNS_AT,
   DATES_AT,
   MODE,
+  PAGE,
+  PAGE_AT,
+  PAGE_WIDE,
   PARAMETER,
   PLANES_AT,
   POSITION_AT,
@@ -202,7 +208,17 @@ export function planRows(memory: Memory, parameters: number, search: Search, val
   if (search.hasProperty && !planProperty(memory, parameters, search, table)) return false
   if (!planAttributes(memory, parameters, search, values, table)) return false
   planPosition(memory, parameters, search)
+  planBox(memory, parameters, search, table)
   return true
+}
+
+/** Where the table has the bitmaps of its positions. */
+function planBox(memory: Memory, parameters: number, { page }: Search, table: number): void {
+  const { u32 } = memory
+  const hasBitmaps = page.box !== BOX.none && field(memory, table + TABLE.bitmaps) !== 0
+  const first = hasBitmaps ? bitmapAddress(memory, table, POSITION.firstBitmap) : 0
+  u32[((parameters + PAGE_AT) >>> 2) + PAGE.positions] = first
+  u32[(parameters + PAGE_AT + PAGE_WIDE.positionStride) >>> 2] = bitmapBytes(field(memory, table + TABLE.capacity))
 }
 
 /** Narrows the rows to the one of a single property. */

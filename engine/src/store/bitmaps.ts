@@ -1,6 +1,7 @@
 /**
  * Bitmaps of a table: for each attribute value, the rows that have it (layout.ts, ATTRIBUTE_SLOT). Values beyond
- * ATTRIBUTE_VALUES_MAX have no bitmap; searches then compare the property itself.
+ * ATTRIBUTE_VALUES_MAX have no bitmap; searches then compare the property itself. And for each bit of a cell of the
+ * position, the rows that have it set (POSITION).
  */
 
 import { assert, LIMITS } from '@vacancy/shared'
@@ -13,6 +14,7 @@ import {
   BITMAP_ROWS_MIN,
   BITMAPS_MOST,
   bitmapBytes,
+  POSITION,
   PROPERTY,
   TABLE,
 } from './layout.ts'
@@ -20,7 +22,7 @@ import { allocatePlane, featureLevel, type Memory, type Store } from './store.ts
 import { field, noteChange, propertyOfRow, rowCountOf, setField } from './table-fields.ts'
 import { mark, retire, unmark } from './version.ts'
 
-export const BITMAPS_MIN = 16
+export const BITMAPS_MIN = 16 + POSITION.bitmaps
 
 /** Type, category, stars and area, in addition to the amenities. */
 const VALUES_OF_PROPERTY_MAX = LIMITS.amenitiesMax + 4
@@ -150,10 +152,14 @@ const COLUMNS: readonly { attribute: Attribute; column: number }[] = [
   { attribute: ATTRIBUTE.area, column: PROPERTY.area },
 ]
 
-/** Number of bitmaps to reserve for a rebuilt table: those of its values, with a margin. */
+/** Number of bitmaps to reserve for a rebuilt table: those of its values, with a margin, and of the position. */
 export function bitmapsFor(memory: Memory, table: number): number {
   const values = valuesWithBitmaps(memory, table, rowCountOf(memory, table))
-  return Math.max(BITMAPS_MIN, 2 ** Math.ceil(Math.log2(values + 2)))
+  return Math.max(BITMAPS_MIN, withPosition(2 ** Math.ceil(Math.log2(values + 2))))
+}
+
+function withPosition(bitmaps: number): number {
+  return Math.min(BITMAPS_MOST, bitmaps + POSITION.bitmaps)
 }
 
 /** Distinct values of all attributes, limited per attribute to those that may have a bitmap. */
@@ -210,6 +216,7 @@ function fillBitmaps(store: Store, table: number, rows: number): void {
     const amenities = field(memory, property + PROPERTY.amenities)
     const count = amenities === 0 ? 0 : field(memory, amenities)
     for (let i = 1; i <= count; i++) set(ATTRIBUTE.amenity, field(memory, amenities + i * 4), row)
+    setPosition(store, table, row, property)
   }
   assert(bitmaps === field(memory, table + TABLE.bitmaps), 'space for the bitmaps is reserved before')
   noteBounds(store, table)
@@ -246,8 +253,9 @@ function createBitmaps(store: Store, table: number, bitmaps: number): void {
   const block = allocatePlane(store, bitmaps * bytes)
   touch(store, block, bitmaps * bytes)
   if (oldBitmaps !== 0) memory.u8.copyWithin(block, oldBitmaps, oldBitmaps + count * bytes)
-  const slots = allocatePlane(store, bitmaps * 2 * ATTRIBUTE_SLOT.bytes)
-  const mask = bitmaps * 2 - 1
+  const size = 2 ** Math.ceil(Math.log2(bitmaps - POSITION.bitmaps) + 1)
+  const slots = allocatePlane(store, size * ATTRIBUTE_SLOT.bytes)
+  const mask = size - 1
   for (let i = 0; i < oldSize; i++) {
     const old = oldSlots + i * ATTRIBUTE_SLOT.bytes
     const key = field(memory, old + ATTRIBUTE_SLOT.key)
@@ -267,6 +275,7 @@ function createBitmaps(store: Store, table: number, bitmaps: number): void {
   if (oldSlots === 0) {
     const alive = addBitmap(store, table, ATTRIBUTE.alive, 0)
     assert(field(memory, alive + ATTRIBUTE_SLOT.bitmap) === 0, 'the first bitmap marks the live rows')
+    setField(store, table + TABLE.bitmapCount, POSITION.firstBitmap + POSITION.bitmaps)
   }
 }
 
@@ -293,7 +302,9 @@ function addBitmap(store: Store, table: number, attribute: Attribute, value: num
     return 0
   }
   const index = field(memory, table + TABLE.bitmapCount)
-  if (index === field(memory, table + TABLE.bitmapCapacity)) createBitmaps(store, table, index * 2)
+  if (index === field(memory, table + TABLE.bitmapCapacity)) {
+    createBitmaps(store, table, withPosition((index - POSITION.bitmaps) * 2))
+  }
   setField(store, countAddress, counts + (1 << shift))
   setField(store, table + TABLE.bitmapCount, index + 1)
   const slots = field(memory, table + TABLE.attributeSlots)
@@ -315,6 +326,39 @@ function setBit(store: Store, table: number, row: number, attribute: Attribute, 
   if (row >= end) setField(store, slot + ATTRIBUTE_SLOT.endRow, row + 1)
 }
 
+/** Sets the bits of the cells that the position of a row is in. */
+function setPosition(store: Store, table: number, row: number, property: number): void {
+  const { memory } = store
+  const { u32 } = memory
+  const first = bitmapAddress(memory, table, POSITION.firstBitmap)
+  const stride = bitmapBytes(field(memory, table + TABLE.capacity))
+  for (let left = cellsOf(memory, property); left !== 0; left &= left - 1) {
+    const address = first + (31 - Math.clz32(left & -left)) * stride + (row >>> 5) * 4
+    touch(store, address, 4)
+    u32[address >>> 2] = u32[address >>> 2] | (1 << (row & 31))
+  }
+}
+
+function cellsOf({ f64 }: Memory, property: number): number {
+  const latitude = cellOf(f64[(property + PROPERTY.latitude) / 8])
+  return latitude | (cellOf(f64[(property + PROPERTY.longitude) / 8]) << POSITION.bitsPerAxis)
+}
+
+function cellOf(degrees: number): number {
+  return Math.floor(degrees * POSITION.cellsPerDegree) & (2 ** POSITION.bitsPerAxis - 1)
+}
+
+/**
+ * The cells of one axis from one degree to another, which is greater: the first one, and the last one in the bits above
+ * it. Cells repeat every 4 degrees, so a last cell that is below the first one is one of the next round.
+ */
+export function cellsBetween(from: number, to: number): number {
+  const cells = 2 ** POSITION.bitsPerAxis
+  const { cellsPerDegree, bitsPerAxis } = POSITION
+  const isRound = Math.floor(to * cellsPerDegree) - Math.floor(from * cellsPerDegree) >= cells - 1
+  return isRound ? (cells - 1) << bitsPerAxis : cellOf(from) | (cellOf(to) << bitsPerAxis)
+}
+
 export function setRowBits(store: Store, table: number, row: number, property: number): void {
   const { memory } = store
   // A value beyond the bitmaps of its attribute must be flagged before the row becomes visible.
@@ -325,6 +369,7 @@ export function setRowBits(store: Store, table: number, row: number, property: n
   const amenities = field(memory, property + PROPERTY.amenities)
   const count = amenities === 0 ? 0 : field(memory, amenities)
   for (let i = 1; i <= count; i++) setBit(store, table, row, ATTRIBUTE.amenity, field(memory, amenities + i * 4))
+  setPosition(store, table, row, property)
   setBit(store, table, row, ATTRIBUTE.alive, 0)
 }
 

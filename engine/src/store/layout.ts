@@ -286,9 +286,14 @@ export const PLANE = { day: 0, packages: 4, digestLow: 8, digestHigh: 12, words:
 export const ATTRIBUTE = { alive: 0, type: 1, category: 2, stars: 3, area: 4, amenity: 5 } as const
 export type Attribute = (typeof ATTRIBUTE)[keyof typeof ATTRIBUTE]
 export const ATTRIBUTE_VALUES_MAX = [1, 64, 64, 5, 64, 256] as const
-/** Capacity for all values that may have a bitmap. */
+/**
+ * Behind the bitmap of live rows: the lowest bits of the cell of latitude that each row is in, from the lowest on, then
+ * those of its cell of longitude. So a box leaves few rows whose position is to be compared.
+ */
+export const POSITION = { firstBitmap: 1, bitsPerAxis: 8, bitmaps: 16, cellsPerDegree: 64 } as const
+/** Capacity for the position and all values that may have a bitmap. */
 export const BITMAPS_MOST =
-  2 ** Math.ceil(Math.log2(ATTRIBUTE_VALUES_MAX.reduce((sum, most) => sum + most, 2 as number)))
+  2 ** Math.ceil(Math.log2(ATTRIBUTE_VALUES_MAX.reduce((sum, most) => sum + most, 2 + POSITION.bitmaps)))
 
 /** The bitmap of an attribute value. Rows are sorted by attributes, so most of its bits are adjacent. */
 export const ATTRIBUTE_SLOT = {

@@ -32,7 +32,7 @@ import {
   TALLY_FLAGS,
   TOTALS_AT,
 } from '../search/parameters.ts'
-import { PROPERTY } from '../store/layout.ts'
+import { POSITION, PROPERTY } from '../store/layout.ts'
 import type { PutWord } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
 import type { Kernels } from '../threads/kernels.ts'
@@ -97,12 +97,36 @@ function candidates(memory: Memory, parameters: number, group: number): number {
   for (let i = 0; i < bitmaps && bits !== 0; i++) {
     bits &= u32[(u32[((parameters + BITMAPS_AT) >>> 2) + i] >>> 2) + group]
   }
+  if (u32[p + PARAMETER.mode] !== MODE.encode) bits &= nearBox(memory, parameters, group)
   if (u32[p + PARAMETER.narrowByAvailable] === 0) return bits
   const nights = u32[p + PARAMETER.nights]
   for (let i = 0; i < nights && bits !== 0; i++) {
     bits &= u32[(u32[((parameters + AVAILABLE_AT) >>> 2) + i] >>> 2) + group]
   }
   return bits
+}
+
+/** Bits of the 32 rows of a group whose cells are those of the box. */
+function nearBox(memory: Memory, parameters: number, group: number): number {
+  const { cells, wide } = pageOf(memory, parameters)
+  const positions = cells[PAGE.positions] as number
+  if (cells[PAGE.box] === BOX.none || positions === 0) return -1
+  const stride = wide.getUint32(PAGE_WIDE.positionStride, true)
+  const axes = [PAGE_WIDE.latitudeCells, PAGE_WIDE.longitudeCells].map((at) => wide.getUint32(at, true))
+  let near = 0
+  for (let row = 0; row < 32; row++) {
+    const isNear = axes.every((between, axis) => {
+      let cell = 0
+      for (let bit = 0; bit < POSITION.bitsPerAxis; bit++) {
+        const bits = memory.u32[((positions + (axis * POSITION.bitsPerAxis + bit) * stride) >>> 2) + group]
+        cell |= ((bits >>> row) & 1) << bit
+      }
+      const [first, last] = [between & 0xff, between >>> 8]
+      return first <= last ? cell >= first && cell <= last : cell >= first || cell <= last
+    })
+    if (isNear) near |= 1 << row
+  }
+  return near
 }
 
 /** Narrows the list and encodes the remaining rows. @returns false when the search ends here */
