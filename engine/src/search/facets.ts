@@ -289,7 +289,7 @@ function add(memory: Memory, tally: Tally, attribute: Attribute, value: number, 
 export function mergeSets({ memory, search }: Searcher, progress: Progress, at: number, count: number): void {
   const { tally, merge } = progress
   if (!tally || !merge) return
-  const { u32 } = memory
+  const { u32, f64 } = memory
   const { page } = search
   const { facets } = passOf(tally)
   const hasFeatures = (facets & SEARCH_FACETS.rateFeatures) !== 0
@@ -305,7 +305,7 @@ export function mergeSets({ memory, search }: Searcher, progress: Progress, at: 
     known++
     if (hasFeatures) features[place] = features[place] | u32[cell + MATCH.features / 4]
     if (!hasRanges) continue
-    const total = u32[cell] + u32[cell + 1] * 2 ** 32
+    const total = f64[cell >>> 1]
     let range = 0
     while (range < totalBounds && total >= bounds[range]) range++
     if (range === 0) features[place] = features[place] | LOWEST_RANGE
@@ -353,18 +353,16 @@ function countMerged(searcher: Searcher, progress: Progress, tally: Tally, merge
 
 /** Gives the merged properties in these rows of their table to the kernel, a list at a time. */
 function tallyProperties({ memory, parameters, pages }: Searcher, merge: Merge, first: number, stop: number): void {
-  const { u32 } = memory
+  const { u32, f64 } = memory
   const list = (parameters + LIST_AT) >>> 2
-  const totals = (parameters + TOTALS_AT) >>> 2
+  const totals = (parameters + TOTALS_AT) / 8
   const features = (parameters + FEATURES_AT) >>> 2
   let listed = 0
   for (let i = 0; i < merge.count; i++) {
     const row = merge.touched[i]
     if (row < first || row >= stop) continue
-    const low = merge.totals[row] >>> 0
     u32[list + listed] = row
-    u32[totals + listed * 2] = low
-    u32[totals + listed * 2 + 1] = (merge.totals[row] - low) / 2 ** 32
+    f64[totals + listed] = merge.totals[row]
     u32[features + listed] = merge.features[row] ?? 0
     if (++listed < LIST_ROWS) continue
     pages.tally(parameters, listed)

@@ -298,14 +298,30 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
     count = keepTotals(p, list, count)
   }
   if (mode == MODE_COLLECT) return collect(p, list, properties, count)
-  if (flags != 0) tally(p, count)
+  if (flags != 0) tallyList(p, count)
   if (mode != MODE_PICK) return true
-  pick(p, count)
+  pickList(p, count)
   return load<u32>(p, IS_STOPPED) == 0
 }
 
-/** Counts the first rows of the list, with their totals and features. */
+/** Counts the first rows of the list, with their totals as doubles and features. */
 export function tally(p: usize, count: u32): void {
+  readTotals(p, count)
+  tallyList(p, count)
+}
+
+/** Offers the first rows of the list, with their totals as doubles, to the page. */
+export function pick(p: usize, count: u32): void {
+  readTotals(p, count)
+  pickList(p, count)
+}
+
+function readTotals(p: usize, count: u32): void {
+  const end = p + TOTALS_AT + (usize(count) << 3)
+  for (let at = p + TOTALS_AT; at < end; at += 8) store<i64>(at, i64(load<f64>(at)))
+}
+
+function tallyList(p: usize, count: u32): void {
   const properties = usize(load<u32>(p, ROW_PROPERTIES))
   tallyRows(p + TALLY_AT, p + LIST_AT, p + TOTALS_AT, p + FEATURES_AT, properties, count)
 }
@@ -519,7 +535,7 @@ function collect(p: usize, list: usize, properties: usize, count: u32): bool {
       store<u32>(p, at, WRITTEN)
       return false
     }
-    store<u64>(usize(at), load<u64>(p + TOTALS_AT + (usize(i) << 3)))
+    store<f64>(usize(at), f64(load<i64>(p + TOTALS_AT + (usize(i) << 3))))
     store<u32>(usize(at), row, 8)
     store<u32>(usize(at), load<u32>(usize(load<u32>(properties + (usize(row) << 2))), PROPERTY_ROW), 12)
     if (withFeatures) store<u32>(usize(at), load<u32>(p + FEATURES_AT + (usize(i) << 2)), 16)
@@ -542,7 +558,7 @@ function keyOf(p: usize, order: u32, property: usize, total: u64): u64 {
   return reinterpret<u64>(dx * dx + dy * dy + dz * dz)
 }
 
-export function pick(p: usize, count: u32): void {
+function pickList(p: usize, count: u32): void {
   const list = p + LIST_AT
   const order = load<u32>(p, ORDER)
   const ids = usize(load<u32>(p, ROW_IDS))

@@ -49,7 +49,7 @@ export function resetMerge(merge: Merge, properties: number, hasSets: boolean): 
 
 /** Takes the matches of a table. Tables come in the order of their names: the first of equal totals stays. */
 export function mergeMatches(
-  { u32 }: Memory,
+  { u32, f64 }: Memory,
   merge: Merge,
   at: number,
   count: number,
@@ -61,7 +61,7 @@ export function mergeMatches(
   let found = merge.count
   for (let i = 0, cell = at >>> 2; i < count; i++, cell += bytes >>> 2) {
     const row = u32[cell + MATCH.row / 4]
-    const total = u32[cell] + u32[cell + 1] * 2 ** 32
+    const total = f64[cell >>> 1]
     const place = u32[cell + MATCH.place / 4]
     // Beyond them are properties that are newer than the search.
     if (place >= known || total >= totals[place]) continue

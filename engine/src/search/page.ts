@@ -300,17 +300,18 @@ function advancePass(searcher: Searcher, progress: Progress, entries: number, at
 /** Picks from the properties that were found in several tables. */
 export function pickMerged(searcher: Searcher, progress: Progress, merge: Merge): void {
   const { memory, parameters, pages } = searcher
-  const { u32 } = memory
+  const { u32, f64 } = memory
   const p = parameters >>> 2
   u32[p + PARAMETER.rowIds] = field(memory, progress.propertyTable + TABLE.rowIds)
   u32[p + PARAMETER.rowProperties] = field(memory, progress.propertyTable + TABLE.rowProperties)
   const list = (parameters + LIST_AT) >>> 2
+  const totals = (parameters + TOTALS_AT) / 8
   for (let from = 0; from < merge.count; from += LIST_ROWS) {
     const count = Math.min(LIST_ROWS, merge.count - from)
     for (let i = 0; i < count; i++) {
       const row = merge.touched[from + i]
       u32[list + i] = row
-      putU64(u32, parameters + TOTALS_AT + i * 8, merge.totals[row])
+      f64[totals + i] = merge.totals[row]
     }
     pages.pick(parameters, count)
   }

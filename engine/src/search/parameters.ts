@@ -141,7 +141,7 @@ export const SUMS = { features: 0, ranges: 96, cells: 256, cellBytes: 32 } as co
 export const ENTRY = { bytes: 32, key: 0, high: 8, low: 16, row: 24, source: 28 } as const
 /** A hit that `emit` wrote, in the place of an entry. */
 export const EMITTED = { total: 0, property: 8, row: 12, source: 16 } as const
-/** A collected match: u64 total, u32 row, u32 row of the property in the table of all properties, u32 features if they count. */
+/** A collected match: total as a double, u32 row, u32 row of the property in the table of all properties, u32 features if they count. */
 export const MATCH = { bytes: 16, total: 0, row: 8, place: 12, features: 16, bytesWithFeatures: 24 } as const
 
 /** Bytes of one hit: the id field, and the field of days when there are nights. */
@@ -154,13 +154,13 @@ export type SearchKernel = (parameters: number) => void
 
 /** The steps of a page after the match. */
 export type PageKernel = {
-  /** Offers the first `count` rows of the list, with their totals, to the page. */
+  /** Offers the first `count` rows of the list, with their totals as doubles, to the page. */
   readonly pick: (parameters: number, count: number) => void
   /** Puts the entries in ascending order. */
   readonly sort: (parameters: number) => void
   /** Writes entries as hits. An entry whose words no longer match, or whose key has changed, is left out. */
   readonly emit: (parameters: number) => void
-  /** Counts the first `count` rows of the list, with their totals and features. */
+  /** Counts the first `count` rows of the list, with their totals as doubles and features. */
   readonly tally: (parameters: number, count: number) => void
   /** How many bits are set in both, of 128 × `groups`. */
   readonly overlap: (a: number, b: number, groups: number) => number

@@ -42,14 +42,26 @@ import { overlap, putFeatures, tally } from './tally-reference.ts'
 export function referenceKernels(memory: Memory): Kernels {
   return {
     search: (parameters) => search(memory, parameters),
-    pick: (parameters, count) => pick(memory, parameters, count),
+    pick: (parameters, count) => {
+      readTotals(memory, parameters, count)
+      pick(memory, parameters, count)
+    },
     sort: (parameters) => sort(memory, parameters),
     emit: (parameters) => emit(memory, parameters),
-    tally: (parameters, count) => tally(memory, parameters, count),
+    tally: (parameters, count) => {
+      readTotals(memory, parameters, count)
+      tally(memory, parameters, count)
+    },
     overlap: (a, b, groups) => overlap(memory, a, b, groups),
     days: (records, count, to) => writeDays(memory, records, count, to),
     put: plainPutWord(memory),
   }
+}
+
+/** Totals of the list are doubles where the caller has computed them. */
+function readTotals({ buffer, f64 }: Memory, parameters: number, count: number): void {
+  const view = new DataView(buffer, parameters + TOTALS_AT)
+  for (let i = 0; i < count; i++) view.setBigUint64(i * 8, BigInt(f64[(parameters + TOTALS_AT) / 8 + i]), true)
 }
 
 export function plainPutWord(memory: Memory): PutWord {
@@ -380,7 +392,7 @@ function keepTotals(memory: Memory, parameters: number, { wide }: PageView, coun
 }
 
 function collect(memory: Memory, parameters: number, count: number): boolean {
-  const { u32 } = memory
+  const { u32, f64 } = memory
   const p = parameters >>> 2
   const totals = (parameters + TOTALS_AT) >>> 2
   for (let i = 0; i < count; i++) {
@@ -393,7 +405,8 @@ function collect(memory: Memory, parameters: number, count: number): boolean {
       return false
     }
     const place = u32[(propertyAt(memory, parameters, row) + PROPERTY.row) >>> 2]
-    u32.set([u32[totals + i * 2], u32[totals + i * 2 + 1], row, place], at >>> 2)
+    f64[at / 8] = u32[totals + i * 2] + u32[totals + i * 2 + 1] * 2 ** 32
+    u32.set([row, place], (at + MATCH.row) >>> 2)
     if (hasFeatures) u32[(at + MATCH.features) >>> 2] = u32[((parameters + FEATURES_AT) >>> 2) + i]
     u32[p + PARAMETER.written] = at + bytes
   }
