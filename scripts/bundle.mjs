@@ -83,7 +83,38 @@ function removeOld(root, current) {
   }
 }
 
-async function bundle(root, { workspaces, withPackages }) {
+/**
+ * Bundles all programs into another folder, without the versions of sources, which are not there: equal sources make equal
+ * files.
+ */
+export async function bundleInto(target, root) {
+  const bundles = []
+  for (const group of GROUPS) {
+    const { sources, output } = await generate(root, group)
+    bundles.push({ programs: writeBundle(target, group.workspaces[0], sources, output), inputs: {} })
+  }
+  writeFileSync(path.join(target, FOLDER, MANIFEST), `${JSON.stringify(bundles)}\n`)
+}
+
+async function bundle(root, group) {
+  const { sources, output, inputs } = await generate(root, group)
+  // Never the folder of other files: programs that run may still import some of those.
+  const id = createHash('sha256')
+    .update(JSON.stringify([group.workspaces, inputs]))
+    .digest('hex')
+    .slice(0, 16)
+  return { programs: writeBundle(root, id, sources, output), inputs }
+}
+
+/** @returns name → file of each program */
+function writeBundle(root, id, sources, output) {
+  const folder = path.join(root, FOLDER, id)
+  mkdirSync(folder, { recursive: true })
+  for (const { fileName, code } of output) writeFileSync(path.join(folder, fileName), code)
+  return Object.fromEntries(sources.map(([name, source]) => [name, `${id}/${entryName(source)}.js`]))
+}
+
+async function generate(root, { workspaces, withPackages }) {
   const { rolldown } = await import('rolldown')
   const inputs = {}
   const addInput = (file) => {
@@ -104,16 +135,7 @@ async function bundle(root, { workspaces, withPackages }) {
   })
   const { output } = await build.generate({ entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' })
   await build.close()
-  // Never the folder of other files: programs that run may still import some of those.
-  const id = createHash('sha256')
-    .update(JSON.stringify([workspaces, inputs]))
-    .digest('hex')
-    .slice(0, 16)
-  const folder = path.join(root, FOLDER, id)
-  mkdirSync(folder, { recursive: true })
-  for (const { fileName, code } of output) writeFileSync(path.join(folder, fileName), code)
-  const programs = sources.map(([name, source]) => [name, `${id}/${entryName(source)}.js`])
-  return { programs: Object.fromEntries(programs), inputs }
+  return { sources, output, inputs }
 }
 
 /** `engine/src/wal/wal-worker.ts` → `engine.src.wal.wal-worker` */

@@ -97,6 +97,8 @@ const COMMANDS = {
   },
   // Writes the generated pages.
   docs: { build: false, steps: [['scripts/docs.mjs']] },
+  // The archives of a release.
+  dist: { build: true, steps: [['scripts/dist.mjs']] },
   bench: { build: true, steps: [['bench/src/cli.ts']] },
   proofs: { build: true, steps: [['proofs/cli.ts']] },
   console: { build: true, programs: CONSOLE_PROGRAMS },

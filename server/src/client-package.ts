@@ -33,11 +33,11 @@ export const clientModule: ControlModule = moduleOf('client', CLIENT_ROUTES, {
 let packed: Promise<Buffer> | undefined
 
 /**
- * The tarball, packed on the first request.
+ * The tarball, packed on the first request. scripts/dist.mjs packs that of a release.
  *
  * @throws ProblemError 503 while the package is not built
  */
-function clientTarball(): Promise<Buffer> {
+export function clientTarball(): Promise<Buffer> {
   packed ??= pack().catch((error: unknown) => {
     packed = undefined
     throw error
@@ -46,7 +46,7 @@ function clientTarball(): Promise<Buffer> {
 }
 
 async function pack(): Promise<Buffer> {
-  const folder = fileURLToPath(new URL('../build/package', import.meta.resolve('@vacancy/client')))
+  const folder = fileURLToPath(new URL('../../client/build/package', import.meta.url))
   const own = ownFiles(folder)
   const manifest = own.get('package.json')
   if (!manifest) throw problem('client-not-built', { detail: `${folder} has no package.` })

@@ -1,7 +1,7 @@
 /** The console on the same listener: every path outside the API goes to Next, which sets the headers of pages. */
 import { randomUUID } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
@@ -37,6 +37,7 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
     throw new VacancyError('failure', {
       reason: `the console is not built: run \`npm run build --workspace web\`, or start with --web=false for the API alone`,
     })
+  if (isBuilt) useConfigOfBuild()
   const createNext = createRequire(join(WEB, 'package.json'))('next') as Next
   // Next closes every unknown WebSocket of the server it is given. It gets a stand-in that passes on only those of its
   // paths.
@@ -73,6 +74,14 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
       await web.close()
     },
   }
+}
+
+/** Next reads the configuration as its build did, not `next.config.ts`: an installed package has no sources. */
+function useConfigOfBuild(): void {
+  const { config } = JSON.parse(readFileSync(join(WEB, '.next/required-server-files.json'), 'utf8')) as {
+    config: object
+  }
+  process.env['__NEXT_PRIVATE_STANDALONE_CONFIG'] = JSON.stringify(config)
 }
 
 function sendFile(reply: FastifyReply, { type, encoding, body }: StaticFile): FastifyReply {
