@@ -2,10 +2,7 @@
  * Runs `vacancy build-snapshot` and `vacancy inspect` as separate processes and parses their output. A build that runs
  * out of memory or crashes does not affect the control plane.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { setPriority } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import {
   type BuildEvent,
   buildEvent,
@@ -15,18 +12,11 @@ import {
   snapshotDifferencesBody,
   snapshotFileBody,
 } from '@vacancy/shared/contract'
-import { endingWithUs } from '@vacancy/shared/node'
+import { type ProcessEnd, programEnd, startVacancy } from './process.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 /** The output for a snapshot of a hundred thousand segments is smaller. */
 const OUTPUT_BYTES_MAX = 256 << 20
 const LINE_BYTES_MAX = 1 << 20
-const STDERR_BYTES_MAX = 64 << 10
-/** Lower priority than the control plane's own work. */
-const PRIORITY = 10
-const KILL_AFTER_MS = 5_000
-
-export type BuildEnd = { readonly code: number | null; readonly signal: string | null; readonly stderr: string }
 
 export type BuildOptions = {
   readonly shard: string
@@ -52,9 +42,9 @@ export function buildArguments(
 }
 
 /** Resolves when the process has ended, with any exit code. @throws Error for invalid output */
-export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
+export async function runBuild(options: BuildOptions): Promise<ProcessEnd> {
   const args = [...buildArguments(options), '--progress', 'json', '--errors', options.errorsFile, '--overwrite']
-  const child = start(args)
+  const child = startVacancy(args)
   if (child.pid !== undefined) options.onStart(child.pid)
   let rest = ''
   let fault: unknown
@@ -71,7 +61,7 @@ export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
       child.kill('SIGTERM')
     }
   })
-  const end = await ended(child, options.signal)
+  const end = await programEnd(child, options.signal)
   if (fault !== undefined) throw new Error('invalid output of build-snapshot', { cause: fault })
   return end
 }
@@ -87,14 +77,14 @@ export async function compareSnapshots(a: string, b: string, signal: AbortSignal
 }
 
 async function inspect(args: readonly string[], signal: AbortSignal): Promise<unknown> {
-  const child = start(['inspect', ...args, '--json'])
+  const child = startVacancy(['inspect', ...args, '--json'])
   const pieces: Buffer[] = []
   let bytes = 0
   child.stdout?.on('data', (piece: Buffer) => {
     bytes += piece.length
     if (bytes <= OUTPUT_BYTES_MAX) pieces.push(piece)
   })
-  const { code, stderr } = await ended(child, signal)
+  const { code, stderr } = await programEnd(child, signal)
   if (bytes > OUTPUT_BYTES_MAX) throw new Error(`the output of inspect exceeds ${OUTPUT_BYTES_MAX} bytes`)
   const text = Buffer.concat(pieces).toString('utf8')
   const document: unknown = text === '' ? undefined : JSON.parse(text)
@@ -111,41 +101,4 @@ export async function memoryOf(pid: number): Promise<number | null> {
     // It has just ended, or this is not Linux.
     return null
   }
-}
-
-function start(args: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [PROGRAM, ...args], endingWithUs(['pipe', 'pipe']))
-  if (child.pid !== undefined) lowerPriority(child.pid)
-  return child
-}
-
-function lowerPriority(pid: number): void {
-  try {
-    setPriority(pid, PRIORITY)
-  } catch {
-    // It has already ended; the exit code is reported elsewhere.
-  }
-}
-
-function ended(child: ChildProcess, signal: AbortSignal): Promise<BuildEnd> {
-  let stderr = ''
-  child.stderr?.setEncoding('utf8')
-  child.stderr?.on('data', (text: string) => {
-    stderr = (stderr + text).slice(-STDERR_BYTES_MAX)
-  })
-  let late: NodeJS.Timeout | undefined
-  const end = () => {
-    child.kill('SIGTERM')
-    late = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS)
-  }
-  if (signal.aborted) end()
-  signal.addEventListener('abort', end, { once: true })
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code, killedBy) => {
-      clearTimeout(late)
-      signal.removeEventListener('abort', end)
-      resolve({ code, signal: killedBy, stderr })
-    })
-  })
 }
