@@ -48,7 +48,7 @@ const ENGINE_LAYERS = [
 const SERVER_LAYERS = [
   ['cli', 'docs'],
   ['app', 'parts', 'program', 'client-package', 'data-folder'],
-  ['imports', 'playground', 'probes', 'segments', 'stays', 'queue', 'config', 'metrics'],
+  ['golden', 'imports', 'playground', 'probes', 'segments', 'stays', 'queue', 'config', 'metrics'],
   ['nodes'],
   ['cluster'],
   ['fabric'],

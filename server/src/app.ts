@@ -21,6 +21,7 @@ import { addAttentionSource, addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
 import { databaseOf, lockFolders, makeFolders } from './data-folder.ts'
 import { openDatabase } from './database/database.ts'
+import { goldenRoutes } from './golden/golden-module.ts'
 import type { Values } from './history/series.ts'
 import { mountWeb } from './http/web.ts'
 import { importsRoutes } from './imports/imports-module.ts'
@@ -133,6 +134,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     clusterRoutes(parts.cluster),
     moduleOf('playground', PLAYGROUND_ROUTES, parts.playground.handlers, { stop: parts.playground.stop }),
     importsRoutes(parts.imports),
+    goldenRoutes(parts.golden),
     probesModule(parts.probes),
     ...(queue !== undefined ? [queue.module] : remoteQueue(config, parts)),
   ]

@@ -24,6 +24,9 @@ import type { ClusterTables } from './cluster/tables.ts'
 import type { ControlConfig } from './config.ts'
 import type { Folders } from './data-folder.ts'
 import { isPostgres } from './database/database.ts'
+import { planOf } from './golden/check.ts'
+import { createGoldenModule, type GoldenModule } from './golden/golden-module.ts'
+import type { GoldenTables } from './golden/tables.ts'
 import type { Values } from './history/series.ts'
 import type { HistoryTables } from './history/tables.ts'
 import { importValues, importViews, runningImports } from './imports/import-state.ts'
@@ -39,7 +42,7 @@ import { createProbes, type Probes } from './probes/probes-module.ts'
 import type { Program } from './program.ts'
 
 /** Every table of the control plane; each part declares its own. */
-export type Tables = AccessTables & ClusterTables & HistoryTables & ImportTables & PlaygroundTables
+export type Tables = AccessTables & ClusterTables & GoldenTables & HistoryTables & ImportTables & PlaygroundTables
 
 export type Parts = {
   readonly program: Program
@@ -51,6 +54,7 @@ export type Parts = {
   readonly cluster: ClusterModule
   readonly playground: Playground
   readonly imports: ImportsModule
+  readonly golden: GoldenModule
   readonly probes: Probes
 }
 
@@ -90,14 +94,8 @@ export function createParts(base: Base): Parts {
   addValueSource(clusterModule, ownValues(clusterModule))
   const cluster = clusterOf(clusterModule)
   const clientToken = given(config.nodeClientToken)
-  const playground = createPlayground({
-    cluster,
-    database,
-    audit: audit.write,
-    log,
-    clock,
-    connection: clientToken === undefined ? {} : { token: clientToken },
-  })
+  const connection = clientToken === undefined ? {} : { token: clientToken }
+  const playground = createPlayground({ cluster, database, audit: audit.write, log, clock, connection })
   const probes = createProbes({
     intervalMs: config.probeIntervalSecs * 1_000,
     token: clientToken,
@@ -106,6 +104,9 @@ export function createParts(base: Base): Parts {
   })
   clusterModule.clients = () => probes.view
   const imports = connectImports(base, { live, audit, cluster: clusterModule })
+  const { snapshots } = imports
+  const golden = createGoldenModule({ database, audit: audit.write, clock, log, cluster, connection, snapshots })
+  connectInstalls(clusterModule, imports, golden)
   const accounts = createAccounts({
     database,
     clock,
@@ -122,7 +123,8 @@ export function createParts(base: Base): Parts {
     }),
     onSignIn: (result) => program.metrics.of.control_sign_ins_total.inc({ result }),
   })
-  return { program, settings, live, audit, access, accounts, cluster: clusterModule, playground, imports, probes }
+  const modules = { cluster: clusterModule, playground, imports, golden, probes }
+  return { program, settings, live, audit, access, accounts, ...modules }
 }
 
 function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
@@ -143,7 +145,7 @@ function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
   }
 }
 
-/** Imports. Their operations and running builds are registered with the cluster. */
+/** Imports. Their running builds are registered with the cluster. */
 function connectImports(
   { options, folders, database, baseUrl }: Base,
   { live, audit, cluster }: Pick<Parts, 'live' | 'audit' | 'cluster'>,
@@ -167,13 +169,17 @@ function connectImports(
       savedQueries: () => allSaved(database),
     },
   )
-  const types = importOperationTypes(module)
-  cluster.types.set('install', types.install)
-  cluster.types.set('undo-install', types['undo-install'])
   addRunningSource(cluster, () => runningImports(module.imports))
   addAttentionSource(cluster, () => importSeeds(importViews(module.imports), clock.wallMs()))
   addValueSource(cluster, () => importValues(module.imports))
   return module
+}
+
+/** An install is planned with what golden searches find in its snapshot. */
+function connectInstalls(cluster: ClusterModule, imports: ImportsModule, { checks }: GoldenModule): void {
+  const types = importOperationTypes(imports, (snapshot, isAdmin) => planOf(checks, snapshot, isAdmin))
+  cluster.types.set('install', types.install)
+  cluster.types.set('undo-install', types['undo-install'])
 }
 
 function countProbe({ metrics: { of } }: Program, request: 'search' | 'hold', seconds: number | undefined): void {

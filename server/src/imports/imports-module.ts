@@ -14,7 +14,7 @@ import { codecSource, codecsOfRegistry } from './codecs.ts'
 import { observeUpload, startImports, stopImports } from './import-queue.ts'
 import type { Imports } from './import-state.ts'
 import { createImports, importHandlers } from './imports.ts'
-import { installType, undoInstallType } from './install.ts'
+import { type InstallParts, installType, undoInstallType } from './install.ts'
 import { createSnapshots, type Snapshots, sweepSnapshots } from './snapshot-store.ts'
 import { listSnapshots } from './snapshot-views.ts'
 import { snapshotHandlers } from './snapshots.ts'
@@ -104,11 +104,14 @@ export function createImportsModule(config: ImportsConfig, deps: ImportsDeps): I
 }
 
 /** Operation types for the operation runner. */
-export function importOperationTypes({ deps, snapshots }: ImportsModule): {
+export function importOperationTypes(
+  { deps, snapshots }: ImportsModule,
+  golden: InstallParts['golden'],
+): {
   readonly install: OperationType
   readonly 'undo-install': OperationType
 } {
-  const install = { cluster: deps.cluster, snapshots, clock: deps.clock, baseUrl: deps.baseUrl }
+  const install = { cluster: deps.cluster, snapshots, clock: deps.clock, golden, baseUrl: deps.baseUrl }
   return { install: installType(install), 'undo-install': undoInstallType(install) }
 }
 

@@ -9,7 +9,7 @@ import type { NodeObservation } from '../cluster/observation.ts'
 import type { PlanContext } from '../cluster/operation-types.ts'
 import { openDatabase } from '../database/database.ts'
 import { HASH, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
-import { type InstallParts, installType } from './install.ts'
+import { type GoldenOfPlan, type InstallParts, installType } from './install.ts'
 import { matrixOf, restorableOf } from './matrix.ts'
 import type { ImportTables } from './tables.ts'
 
@@ -21,6 +21,7 @@ let folder: string
 let parts: InstallParts
 let close: () => Promise<void>
 let baseUrl = 'http://console:8080'
+const golden: GoldenOfPlan = { checks: [], isGrave: false, basis: '' }
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-install-plan-'))
@@ -43,6 +44,7 @@ beforeAll(async () => {
     cluster: { addresses: () => [] } as unknown as Cluster,
     snapshots: { database, clock, folder } as unknown as InstallParts['snapshots'],
     clock,
+    golden: async () => golden,
     baseUrl: () => baseUrl,
   }
   close = () => database.destroy()

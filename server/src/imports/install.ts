@@ -32,10 +32,19 @@ const SPACE_RESERVE = 256 * 2 ** 20
 /** In the result of a load, whose words differ between versions of nodes. */
 const BEFORE = /snapshot ([0-9a-f]{64})/
 
+/** What golden searches say of the install of a snapshot. */
+export type GoldenOfPlan = {
+  readonly checks: readonly PlanCheck[]
+  /** The name of the shard is typed in every environment. */
+  readonly isGrave: boolean
+  readonly basis: string
+}
+
 export type InstallParts = {
   readonly cluster: Cluster
   readonly snapshots: Snapshots
   readonly clock: Clock
+  readonly golden: (snapshot: StoredSnapshot, isAdmin: boolean) => Promise<GoldenOfPlan>
   /** `http://host:port` of this control plane for nodes. */
   readonly baseUrl: () => string
 }
@@ -71,6 +80,7 @@ function waitingOf({ observations }: PlanContext): string[] {
 }
 
 const NO_LOSS: ReturnType<typeof lossChecks> = { checks: [], isHeavy: false }
+const NO_GOLDEN: GoldenOfPlan = { checks: [], isGrave: false, basis: '' }
 
 /** The data of a shard, from the leader itself: polled values may be older than the last load. */
 async function heldBy({ cluster, clock }: InstallParts, { shard }: PlanContext): Promise<Held | undefined> {
@@ -116,6 +126,9 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
   const document = snapshot?.document
   const before = pictureOf(look)
   const loss = document && !isForming ? lossOf(look, live, heldIn(document)) : NO_LOSS
+  // One that cannot be installed at all is not searched.
+  const isFit = snapshot?.installable === true && snapshot.shard === shard.id
+  const golden = isFit ? await parts.golden(snapshot, look.isAdmin) : NO_GOLDEN
   const data = document && {
     packages: document.packages,
     properties: document.properties,
@@ -139,14 +152,15 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
       ...(snapshot ? spaceChecks(look, snapshot, targets) : []),
       reachCheck(look, parts.baseUrl(), targets),
       ...loss.checks,
+      ...golden.checks,
     ],
     writePause: null,
     commands: commandsOf(look, parts.baseUrl(), digest),
     alternatives: [],
     removesData: holdsData,
-    removesMuch: loss.isHeavy,
+    removesMuch: loss.isHeavy || golden.isGrave,
     confirmText: shard.id,
-    basis: `${digest} ${isForming ? waiting.join(',') : ''}`,
+    basis: `${digest} ${isForming ? waiting.join(',') : ''}${golden.basis === '' ? '' : ` ${golden.basis}`}`,
   }
 }
 

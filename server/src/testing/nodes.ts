@@ -30,7 +30,7 @@ export type TestShard = {
 }
 
 /** Starts a standalone node with the usual ports on an address of its own; resolves when it serves. */
-export async function startNode({ config = {} }: Pick<NodeRun, 'config'> = {}) {
+export async function startNode({ config = {}, stuckMs }: Pick<NodeRun, 'config' | 'stuckMs'> = {}) {
   const { guard, prefix } = await takeBlock()
   const folder = temporaryFolder()
   const host = `${prefix}.11`
@@ -38,6 +38,7 @@ export async function startNode({ config = {} }: Pick<NodeRun, 'config'> = {}) {
     folder,
     config: { tcp_port: PORTS.tcp, api_port: PORTS.api, memory_max_bytes: 256 << 20, cpu_watch: false, ...config },
     flags: ['--tcp-listen-addr', host, '--api-listen-addr', host],
+    ...(stuckMs !== undefined && { stuckMs }),
   })
   return {
     ...node,

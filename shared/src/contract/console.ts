@@ -5,6 +5,7 @@ import { ACCESS_ROUTES } from './access.ts'
 import { CLUSTER_ROUTES } from './cluster-view.ts'
 import { CODEC_ROUTES } from './codecs.ts'
 import type { ControlRoute } from './control.ts'
+import { GOLDEN_CHECK_ROUTES, GOLDEN_ROUTES } from './golden.ts'
 import { HANDOVER_ROUTES } from './handover.ts'
 import { IMPORT_ROUTES } from './imports.ts'
 import { QUEUE_ROUTES } from './jobs.ts'
@@ -49,6 +50,8 @@ export const CONTROL_ROUTES = {
   ...TOPOLOGY_ROUTES,
   ...PROBE_ROUTES,
   ...PLAYGROUND_ROUTES,
+  ...GOLDEN_ROUTES,
+  ...GOLDEN_CHECK_ROUTES,
   ...IMPORT_ROUTES,
   ...CODEC_ROUTES,
   /** `vacancy queue serve` serves them, too. */

@@ -76,6 +76,9 @@ const fieldValue = z.union([
 ])
 /** By the names of the table. Numbers beyond 2^53 − 1 are decimal text. */
 const fields = z.record(z.string().max(64), fieldValue)
+
+export { fields as queryFields }
+
 const target = {
   /** May be omitted when there is one shard. */
   shard: name.optional(),
@@ -358,14 +361,15 @@ const savedQuery = z.object({
 })
 export type SavedQuery = z.infer<typeof savedQuery>
 
-const line = z
+/** Text of people in one line. */
+export const oneLine = z
   .string()
   .trim()
   .max(PLAYGROUND_LIMITS.nameMax)
   .regex(/^[^\p{Cc}]*$/u, 'must be one line')
 const savedQueryBody = z.object({
-  name: line.min(1),
-  folder: line.default(''),
+  name: oneLine.min(1),
+  folder: oneLine.default(''),
   visible: z.enum(['me', 'all']).default('me'),
   shard: name.default(''),
   node: name.nullable().default(null),

@@ -14,6 +14,7 @@ import { tokenTopics } from './100-token-topics.ts'
 import { pictures } from './110-pictures.ts'
 import { handovers } from './120-handovers.ts'
 import { singleSignOn } from './140-single-sign-on.ts'
+import { goldenSearches } from './150-golden-searches.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -30,4 +31,5 @@ export const MIGRATIONS: Record<string, Migration> = {
   '110-pictures': pictures,
   '120-handovers': handovers,
   '140-single-sign-on': singleSignOn,
+  '150-golden-searches': goldenSearches,
 }

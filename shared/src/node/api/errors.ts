@@ -70,6 +70,10 @@ export const ERRORS = {
     'This control plane does not serve that host name.',
     'Use its own address, or add the name to allowed_hosts of its configuration.',
   ),
+  'golden-busy': row(503, 'Golden searches are being run.', 'Try again when they have ended.'),
+  'golden-late': row(504, 'The golden searches took too long.', 'Run fewer of them, or ask for less of each.'),
+  'golden-name-taken': row(409, 'A golden search of this shard has that name.', 'Choose another name.'),
+  'golden-not-found': row(404, 'There is no such golden search.', 'GET /api/v1/golden-searches lists them.'),
   'headers-too-large': row(
     431,
     'The headers of the request are too large.',
@@ -324,6 +328,11 @@ export const ERRORS = {
   ),
   'too-long': row(400, 'The request is too long to be stored.', 'Shorten its lists.'),
   'too-many': row(409, 'The maximum number is reached.', 'Remove what is not needed.'),
+  'too-many-golden-searches': row(
+    409,
+    'The shard has too many golden searches.',
+    'Remove one that is no longer needed.',
+  ),
   'too-many-imports': row(409, 'Too many imports have not ended yet.', 'Wait for one of them, or cancel it.'),
   'too-many-links': row(
     409,
