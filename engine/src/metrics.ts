@@ -3,7 +3,15 @@
  * docs/metrics.md is generated from them. `process_*` and `nodejs_*` belong to prom-client.
  */
 
-import { counter, gauge, histogram, type MetricSpec, type MetricsTable } from '@vacancy/shared/node'
+import {
+  CERTIFICATE_END_METRIC,
+  counter,
+  gauge,
+  histogram,
+  type MetricSpec,
+  type MetricsTable,
+  TOKEN_END_METRIC,
+} from '@vacancy/shared/node'
 
 /** A row that a standalone node leaves out. */
 const clustered = <const R extends MetricSpec>(row: R) => ({ ...row, appliesTo: 'clustered' }) as const
@@ -179,10 +187,8 @@ export const METRICS = {
   ),
   vacancy_resolver_duration_seconds: clustered(histogram('Time of a lookup, by kind.', ['kind'])),
   vacancy_resolver_errors_total: clustered(counter('Failed lookups, by kind.', ['kind'])),
-  tls_cert_not_after_seconds: gauge(
-    'When the certificate of a listener, or its authority, expires, seconds since 1970.',
-    ['listener'],
-  ),
+  tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
+  token_not_after_seconds: TOKEN_END_METRIC,
   vacancy_maintenance_last_success_timestamp_seconds: gauge('When passed dates were last removed, seconds since 1970.'),
   vacancy_maintenance_removed_packages_total: counter('Packages of passed dates that were removed.'),
 } as const satisfies MetricsTable

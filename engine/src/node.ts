@@ -225,7 +225,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
     cleanUp.push(...watchAll(options, state, sendToReplica, shard?.handle), watchReplica(state, setUnavailable))
-    cleanUp.push(watchEnds(handle, () => tokens?.tokens() ?? [], state, setUnavailable))
+    cleanUp.push(watchEnds(handle, state, setUnavailable))
     cleanUp.push(watchCodecs(options.dataDir, state, setUnavailable))
     log.info({ tcpPort: tcp.port, apiPort, seconds: ready.seconds, servingThreads: threads }, 'active')
     return {
@@ -505,6 +505,7 @@ function createHandle(parts: HandleParts): NodeHandle {
         ...endsOf('cluster', clusterCertificate()),
       ]
     },
+    tokens: () => tokens?.tokens() ?? [],
     cluster: shard,
   }
 }

@@ -109,14 +109,13 @@ test('a certificate near its end is a reason at once, which ends with a new cert
   const [nowMs, dayMs] = [Date.now(), 86_400_000]
   const reasons = new Map()
   let notAfterMs = nowMs + 3 * dayMs
-  const handle = { certificates: () => [{ listener: 'cluster', notAfterMs }] as const, wallMs: () => nowMs }
+  const handle = {
+    certificates: () => [{ listener: 'cluster', notAfterMs }] as const,
+    tokens: () => [],
+    wallMs: () => nowMs,
+  }
   const watched = { codecMismatch: undefined, silentLooks: 0, unavailable: reasons }
-  const stop = watchEnds(
-    handle,
-    () => [],
-    watched,
-    (reason, detail) => void reasons.set(reason, detail),
-  )
+  const stop = watchEnds(handle, watched, (reason, detail) => void reasons.set(reason, detail))
 
   expect([...reasons.keys()]).toEqual(['certificate_ends'])
   notAfterMs = nowMs + 90 * dayMs

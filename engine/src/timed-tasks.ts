@@ -8,7 +8,6 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dayOf } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
-import type { TokenHash } from '@vacancy/shared/tokens'
 import { CODECS_FILE } from './data/data-directory.ts'
 import { endingsOf } from './http/conditions.ts'
 import type { NodeHandle, Unavailable, UnavailableReason } from './http/handle.ts'
@@ -124,13 +123,12 @@ export function watchReplica(watched: Watched, setUnavailable: SetUnavailable): 
 
 /** Says from 14 days before the end of a certificate or a token, and after it, which one it is. */
 export function watchEnds(
-  handle: Pick<NodeHandle, 'certificates' | 'wallMs'>,
-  tokens: () => readonly TokenHash[],
+  handle: Pick<NodeHandle, 'certificates' | 'tokens' | 'wallMs'>,
   { unavailable }: Watched,
   setUnavailable: SetUnavailable,
 ): () => void {
   const look = () => {
-    const detail = endingsOf(handle.certificates(), tokens(), handle.wallMs())
+    const detail = endingsOf(handle.certificates(), handle.tokens(), handle.wallMs())
     if (detail !== '') setUnavailable('certificate_ends', detail)
     else unavailable.delete('certificate_ends')
   }

@@ -3,7 +3,14 @@
  * is generated from them. `process_*` and `nodejs_*` come from prom-client.
  */
 
-import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
+import {
+  CERTIFICATE_END_METRIC,
+  counter,
+  gauge,
+  histogram,
+  type MetricsTable,
+  TOKEN_END_METRIC,
+} from '@vacancy/shared/node'
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const
 
@@ -49,9 +56,7 @@ export const REGISTRY_METRICS = {
     '1 when the last write of the state succeeded; on etcd, when it responds and accepts writes.',
   ),
   registry_storage_latency_seconds: { ...histogram('Time to write the state.'), buckets: SECONDS },
-  tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without TLS.", [
-    'listener',
-  ]),
+  tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
   token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable
 

@@ -1,5 +1,12 @@
 /** Every metric of the control plane itself, one table. */
-import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
+import {
+  CERTIFICATE_END_METRIC,
+  counter,
+  gauge,
+  histogram,
+  type MetricsTable,
+  TOKEN_END_METRIC,
+} from '@vacancy/shared/node'
 
 export const CONTROL_METRICS = {
   control_http_requests_total: counter('Completed requests, by route; all pages of the console are one route.', [
@@ -33,5 +40,5 @@ export const CONTROL_METRICS = {
   control_probed_shards: gauge('Shards by what their clients get: answered, partly, failing, unmeasured.', ['state']),
   control_database_up: gauge('1 while the database responds.'),
   token_not_after_seconds: TOKEN_END_METRIC,
-  tls_cert_not_after_seconds: gauge('Expiry of the certificate of a listener, seconds since 1970.', ['listener']),
+  tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
 } as const satisfies MetricsTable

@@ -10,6 +10,7 @@ import {
   METRICS_CONTENT_TYPE,
   nextTokenEnd,
   registerMetrics,
+  setCertificateEnds,
   setTotal,
   type TlsMaterial,
   tokenEnds,
@@ -105,8 +106,7 @@ async function readMetrics(
   setTotal(metrics.of.control_node_failures_total, polled.failures)
   metrics.of.control_poll_round_seconds.set(polled.roundMs / 1000)
   for (const [state, shards] of measured.clients()) metrics.of.control_probed_shards.set({ state }, shards)
-  if (tls !== undefined)
-    metrics.of.tls_cert_not_after_seconds.set({ listener: 'http' }, tls.material().notAfterMs / 1000)
+  setCertificateEnds(metrics.of.tls_cert_not_after_seconds, 'http', tls?.material())
   reply.header('content-type', METRICS_CONTENT_TYPE)
   return (await metrics.text()) + ((await queue?.metrics()) ?? '')
 }

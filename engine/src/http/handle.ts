@@ -1,6 +1,7 @@
 /** The node as the HTTP API uses it: node.ts provides it, http/node.ts answers from it. */
 
 import type { CodecList } from '@vacancy/shared'
+import type { TokenHash } from '@vacancy/shared/tokens'
 import type { NightRead } from '../cluster/nights.ts'
 import type { ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
 import type { Memory } from '../store/store.ts'
@@ -139,6 +140,8 @@ export type NodeHandle = {
   readonly rotateTls: () => boolean
   /** The certificates in force. */
   readonly certificates: () => readonly Certificate[]
+  /** The tokens in force. */
+  readonly tokens: () => readonly TokenHash[]
   /** Undefined in standalone mode. */
   readonly cluster: ClusterHandle | undefined
 }

@@ -215,6 +215,16 @@ test('the log has series once the replica reports it', () => {
   expect(values(lines, 'tls_cert_not_after_seconds')).toEqual({ '{listener="tcp"}': NOON / 1000 })
 })
 
+test('the next end of a token has a series, +Inf while none ends', () => {
+  const tokens = [NOON + 86_400_000, NOON + 3_600_000, Number.POSITIVE_INFINITY].map((expiresMs) => ({
+    ...{ hash: new Uint8Array(32), role: 'client' as const, name: '', expiresMs },
+  }))
+
+  expect(page(fakeHandle()).filter((line) => line.startsWith('token_'))).toEqual(['token_not_after_seconds +Inf'])
+  const lines = page(fakeHandle({ tokens: () => tokens }))
+  expect(values(lines, 'token_not_after_seconds')).toEqual({ '': NOON / 1000 + 3_600 })
+})
+
 test('the reasons of clustered mode have no series in standalone mode', () => {
   const reasons = (handle: NodeHandle) => Object.keys(values(page(handle), 'vacancy_unavailable'))
 

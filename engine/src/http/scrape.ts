@@ -6,7 +6,7 @@
  */
 
 import { CLOCK_STATES, MEMBER_ROLES } from '@vacancy/shared/contract'
-import type { MetricSpec } from '@vacancy/shared/node'
+import { type MetricSpec, nextTokenEnd } from '@vacancy/shared/node'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import { METRICS, type MetricName } from '../metrics.ts'
 import type {
@@ -288,6 +288,7 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_resolver_errors_total: byLabel(({ resolver }) => resolver?.errors ?? {}),
   tls_cert_not_after_seconds: ({ handle }) =>
     handle.certificates().map(({ listener, notAfterMs }) => ({ labels: { listener }, value: notAfterMs / 1000 })),
+  token_not_after_seconds: plain(({ handle }) => nextTokenEnd(handle.tokens(), handle.wallMs())),
 
   vacancy_maintenance_last_success_timestamp_seconds: plain(({ replica }) =>
     replica && replica.lastMaintenanceMs > 0 ? replica.lastMaintenanceMs / 1000 : undefined,
@@ -350,7 +351,8 @@ function histogramLines(name: string, labels: Labels, { bounds, counts, sum }: B
 
 function line(name: string, labels: Labels, value: number): string {
   const pairs = Object.entries(labels).map(([label, of]) => `${label}="${escapeLabel(of)}"`)
-  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`
+  const text = value === Number.POSITIVE_INFINITY ? '+Inf' : value
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${text}`
 }
 
 /** Names of segments are any UTF-8 text. */

@@ -112,6 +112,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     reloadTokens: () => 0,
     rotateTls: () => true,
     certificates: () => [],
+    tokens: () => [],
     cluster: undefined,
     ...differs,
   }

@@ -63,7 +63,7 @@ export function forwardMetrics<P extends string>(prefix: P, hop: string): Forwar
 
 /** Certificates of a component, for its own table of metrics. */
 export const CERTIFICATE_METRIC = gauge(
-  'Expiry of the own certificate, seconds since 1970: of `tcp` and `http` (the listeners), of `upstream` (shown to hops).',
+  'Expiry of the own certificate, seconds since 1970: of `tcp` and `http` (the listeners; of their authority where `_authority` follows), of `upstream` (shown to hops).',
   ['listener'],
 )
 

@@ -25,6 +25,7 @@ import {
   nextTokenEnd,
   type Readiness,
   secureContextOf,
+  setCertificateEnds,
   type TlsMaterial,
   type TOKEN_END_METRIC,
   type TokenHash,
@@ -332,16 +333,10 @@ export async function startService(
     const faults = metrics.of[`${options.component}_shard_fault`] as unknown as FaultGauge
     faults.reset()
     for (const [shard, fault] of component.serving().faults) faults.set({ shard, fault }, 1)
-    const ends = [
-      ...(certificate
-        ? (['tcp', 'http'] as const).map((listener) => [listener, certificate?.notAfterMs] as const)
-        : []),
-      ['upstream', options.upstreamEndsMs()] as const,
-    ]
-    for (const [listener, endsMs] of ends) {
-      if (endsMs !== undefined)
-        (metrics.of['tls_cert_not_after_seconds'] as unknown as CertificateGauge).set({ listener }, endsMs / 1000)
-    }
+    const certificates = metrics.of['tls_cert_not_after_seconds'] as unknown as CertificateGauge
+    for (const listener of ['tcp', 'http']) setCertificateEnds(certificates, listener, certificate)
+    const notAfterMs = options.upstreamEndsMs()
+    if (notAfterMs !== undefined) setCertificateEnds(certificates, 'upstream', { notAfterMs })
     const tokenEnd = nextTokenEnd(options.tokens?.() ?? [], clock.wallMs())
     ;(metrics.of['token_not_after_seconds'] as unknown as TokenGauge).set(tokenEnd)
   })

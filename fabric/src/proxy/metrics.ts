@@ -1,6 +1,13 @@
 /** The metrics of the proxy. docs/fabric-metrics.md is generated from them. */
 
-import { counter, gauge, histogram, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
+import {
+  CERTIFICATE_END_METRIC,
+  counter,
+  gauge,
+  histogram,
+  type MetricsTable,
+  TOKEN_END_METRIC,
+} from '@vacancy/shared/node'
 
 /** Upper bounds of the duration histograms, in seconds. */
 export const DURATION_BUCKETS = [
@@ -46,8 +53,6 @@ export const PROXY_METRICS = {
     ['shard', 'fault'],
   ),
   backend_leader_change_total: counter('Changes of the leader of the shard; mode cluster.'),
-  tls_cert_not_after_seconds: gauge("Expiry of the listener's certificate, seconds since 1970; absent without HTTPS.", [
-    'listener',
-  ]),
+  tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
   token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable

@@ -14,6 +14,7 @@ import {
   nextTokenEnd,
   type Readiness,
   registerMetrics,
+  setCertificateEnds,
   setTotal,
   type TlsMaterial,
   TOKEN_FAILURES_MAX,
@@ -315,7 +316,7 @@ function collect(
   of.backend_shard_fault.reset()
   for (const [shard, fault] of all[0]?.serving.faults ?? []) of.backend_shard_fault.set({ shard, fault }, 1)
   setTotal(of.backend_leader_change_total, Math.max(...all.map(({ upstream }) => upstream.leaderChanges)))
-  if (tls) of.tls_cert_not_after_seconds.set({ listener: 'https' }, tls.notAfterMs / 1000)
+  setCertificateEnds(of.tls_cert_not_after_seconds, 'https', tls)
 }
 
 function readDurations(metrics: ProxyMetrics, shown: () => Observed): void {

@@ -18,6 +18,7 @@ import {
   METRICS_CONTENT_TYPE,
   nextTokenEnd,
   registerMetrics,
+  setCertificateEnds,
   type TlsMaterial,
   text,
   tokenEnds,
@@ -305,7 +306,7 @@ function endsText({ options, certificate }: Service): string {
 
 function collect({ metrics, store, options, certificate }: Service): void {
   const { of } = metrics
-  if (certificate) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificate.notAfterMs / 1000)
+  setCertificateEnds(of.tls_cert_not_after_seconds, 'http', certificate)
   of.token_not_after_seconds.set(nextTokenEnd(options.tokens() ?? [], options.clock.wallMs()))
   const state = store.state()
   if (state === undefined) return

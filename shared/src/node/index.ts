@@ -39,12 +39,14 @@ export {
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export {
+  CERTIFICATE_END_METRIC,
   certificateEnds,
   ENDING_MS,
   ENDS_REASON,
   endingText,
   endsReasons,
   nextTokenEnd,
+  setCertificateEnds,
   TOKEN_END_METRIC,
   tokenEnds,
 } from './ends.ts'
