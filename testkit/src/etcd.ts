@@ -3,13 +3,14 @@
  * started in a temporary folder on free ports. Without one the tests fail with instructions.
  */
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { homedir, tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { freePort } from './free-port.ts'
+import { findOrUnpack } from './installed.ts'
 import { until } from './until.ts'
 
 export type Etcd = {
@@ -126,38 +127,9 @@ function send(url: string, body: string | undefined, ca: string | undefined): Pr
 function findEtcd(): string {
   const named = process.env['ETCD_BIN']
   if (named !== undefined) return named
-  const folders = (process.env['PATH'] ?? '').split(delimiter)
-  const cache = join(homedir(), '.cache', 'vacancy', 'etcd-server')
-  const cached = join(cache, 'usr', 'bin', 'etcd')
-  const found = [...folders.map((folder) => join(folder, 'etcd')), cached].find((file) => existsSync(file))
+  const [found] = findOrUnpack(['etcd'], 'etcd-server') ?? []
   if (found !== undefined) return found
-  unpack('etcd-server', cache)
-  if (existsSync(cached)) return cached
   throw new Error(
     'These tests need an etcd server: install one (Debian: apt-get install etcd-server; macOS: brew install etcd) so that etcd is on the PATH, or name the program with ETCD_BIN.',
   )
-}
-
-/** Unpacks a Debian package without installing it, so that no service starts. */
-function unpack(name: string, into: string): void {
-  mkdirSync(join(into, '..'), { recursive: true })
-  const work = mkdtempSync(`${into}-`)
-  try {
-    if (!download(name, work)) {
-      // The lists of packages may be missing or old.
-      spawnSync('apt-get', ['update'])
-      if (!download(name, work)) return
-    }
-    const [file] = readdirSync(work).filter((each) => each.endsWith('.deb'))
-    const tree = join(work, 'tree')
-    if (file === undefined || spawnSync('dpkg', ['-x', join(work, file), tree]).status !== 0) return
-    // Another test may have been faster: then its tree stays.
-    if (!existsSync(into)) renameSync(tree, into)
-  } finally {
-    rmSync(work, { recursive: true, force: true })
-  }
-}
-
-function download(name: string, cwd: string): boolean {
-  return spawnSync('apt-get', ['download', name], { cwd }).status === 0
 }
