@@ -21,6 +21,7 @@ export const COMMANDS = {
   quickstart: ['@vacancy/quickstart/cli', 'starts a platform of several shards on this machine, to try it'],
   sample: ['@vacancy/bench/cli', 'writes sample data as the CSV files that build-snapshot reads'],
   query: ['@vacancy/cli/cli', 'queries a running node and prints the result as a table'],
+  health: ['@vacancy/cli/cli', 'tells by its exit code whether a running program is ready'],
   completion: ['@vacancy/cli/cli', 'prints the completions of a shell: bash, zsh or fish'],
 }
 

@@ -6,12 +6,13 @@ import type { Described } from './completion.ts'
 
 /** The tables of all commands, for what is made from them. */
 export async function commands(): Promise<readonly Command[]> {
-  const [{ CLUSTER_COMMANDS }, { QUERY_COMMANDS }, { COMPLETION_COMMAND }] = await Promise.all([
+  const [{ CLUSTER_COMMANDS }, { QUERY_COMMANDS }, { HEALTH_COMMAND }, { COMPLETION_COMMAND }] = await Promise.all([
     import('./cluster-commands.ts'),
     import('./query.ts'),
+    import('./health.ts'),
     import('./completion.ts'),
   ])
-  return [...CLUSTER_COMMANDS, ...QUERY_COMMANDS, COMPLETION_COMMAND]
+  return [...CLUSTER_COMMANDS, ...QUERY_COMMANDS, HEALTH_COMMAND, COMPLETION_COMMAND]
 }
 
 /**
@@ -25,6 +26,8 @@ export async function main([name, ...args]: readonly string[], describe: () => P
       return await (await import('./cluster-commands.ts')).clusterMain(args)
     case 'query':
       return await (await import('./query.ts')).queryMain(args)
+    case 'health':
+      return await (await import('./health.ts')).healthMain(args)
     case 'completion':
       return await (await import('./completion.ts')).completionMain(args, describe)
     default:

@@ -222,7 +222,7 @@ function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, 
 const COMPONENTS = [
   ...['RUN', 'RUN_CLUSTERED', 'BUILD_SNAPSHOT', 'INSPECT', 'BACKUP', 'EXPORT', 'QUARANTINE', 'CERTS', 'REGISTRY'],
   ...['RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY'],
-  ...['QUICKSTART', 'START', 'SAMPLE'],
+  ...['QUICKSTART', 'START', 'SAMPLE', 'HEALTH'],
 ]
 
 const ALL = 'VACANCY_'
