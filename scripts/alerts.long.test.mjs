@@ -82,7 +82,7 @@ const EXAMPLES = {
     { ...ON_NODE, reason: 'digest_mismatch' },
     when('vacancy_unavailable', { ...NODE, reason: 'digest_mismatch' }, '0+0x9 1 0+0x20', same(0)),
   ),
-  VacancyLogDamaged: fires(ON_NODE, when('vacancy_wal_corruption_total', NODE, same(1), same(0))),
+  VacancySnapshotDamaged: fires(ON_NODE, when('vacancy_wal_corruption_total', NODE, same(1), same(0))),
   VacancyClockWrong: reason('clock_suspect'),
   VacancyDataSetAside: reason('codecs_changed'),
   VacancySnapshotsFail: fires(ON_NODE, when('vacancy_snapshot_failures_total', NODE, grows(1), same(3))),

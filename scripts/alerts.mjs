@@ -130,10 +130,10 @@ const NODES = {
     summary: `The state of ${NODE} differed from its log: test the memory of the machine`,
     runbook: 'docs/clusters.md#runbook-divergence',
   },
-  VacancyLogDamaged: {
+  VacancySnapshotDamaged: {
     expr: `vacancy_wal_corruption_total ${OF_NODE} > 0`,
     severity: 'critical',
-    summary: `Files of ${NODE} did not verify`,
+    summary: `A snapshot of ${NODE} no longer verifies: its disk is failing`,
     runbook: 'docs/clusters.md#runbook-a-damaged-log-or-snapshot',
   },
   VacancyClockWrong: {

@@ -169,7 +169,7 @@ export const METRICS = {
   vacancy_wal_torn_tail_bytes_total: counter('Bytes of an unfinished last group that the start cut off.'),
   vacancy_wal_group_entries: histogram('Entries written with one sync.'),
   vacancy_wal_corruption_total: counter(
-    'Places in log files and snapshots that did not verify, beyond an unfinished last group.',
+    'Chunks of snapshots that no longer verified when they were read back. Damage of the log ends the node.',
   ),
   vacancy_wal_slow: gauge('1 while syncs of the log take more than a second each.'),
   vacancy_disk_free_bytes: gauge('Free bytes of the disk with the data directory.'),

@@ -109,7 +109,7 @@ export type ReplicaStatus = {
   readonly diskLow: boolean
   /** Entries of each group that was written with one sync. */
   readonly groupEntries?: Buckets
-  /** Places in log files and snapshots that did not verify, found at the start or while running. */
+  /** Chunks of snapshots that no longer verify, found while running. Damage of the log ends the node. */
   readonly corruptions?: number
   /** Bytes that the log holds in memory: entries kept for followers, and buffers on their way to the disk. */
   readonly walMemoryBytes?: number

@@ -215,6 +215,8 @@ export function createReplica(parts: ReplicaParts) {
     isStopping: false,
     isApplying: false,
     lastDigestIndex: 0,
+    /** Chunks of snapshots that no longer verify. */
+    corruptions: 0,
     digestChecks: 0,
     /**
      * Newest applied entry that may have changed the state, and when this leader last had all replicas note their

@@ -482,6 +482,7 @@ function onBulkMessage(
     case 'exchanged':
       return shard?.onExchanged(message.id, message.answer)
     case 'damaged':
+      replica.corruptions++
       return env.log.error({ code: message.code, ...message.fields }, 'snapshot chunk no longer verifies')
     case 'failed':
       // Ends this thread, as any other uncaught error does.

@@ -130,6 +130,7 @@ export function statusOf(replica: Replica): ReplicaStatus {
     commit: copy(replica.commitTime),
     tornTailBytes: replica.tornTailBytes,
     repeatsAnswered: replica.repeats,
+    corruptions: replica.corruptions,
     digestChecks: replica.digestChecks,
     digest: machine.digest(),
     newestMark: machine.newestMark(),
