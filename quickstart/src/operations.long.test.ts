@@ -11,9 +11,9 @@ const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
 const TODAY = new Date().toISOString().slice(0, 10)
 
-// The second is for systemd, whose units scripts/units.long.test.mjs verifies.
-const [START = '', , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
-  allCommandsOf('docs/operators.md', 9)
+// Not here: two that install, and one for systemd, whose units scripts/units.long.test.mjs verifies.
+const [, , START = '', , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
+  allCommandsOf('docs/operators.md', 11)
 const CLUSTERS = allCommandsOf('docs/clusters.md', 14)
 const CONTROL = allCommandsOf('docs/control-plane.md', 12)
 const TOKENS = /^```yaml\n(tokens:\n.*?)^```/ms.exec(read('docs/operators.md'))?.[1] ?? ''
