@@ -33,6 +33,7 @@ export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
     { name: 'imports', path: '/imports' },
     { name: 'new-import', path: '/imports/new' },
     { name: 'snapshots', path: '/snapshots' },
+    { name: 'golden', path: '/golden' },
     { name: 'queue', path: '/queue' },
     { name: 'queue-topic', path: `/queue/topics/${JOBS_TOPIC}` },
     { name: 'queue-dead', path: `/queue/topics/${JOBS_TOPIC}?state=dead&job=job-1` },

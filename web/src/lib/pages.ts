@@ -70,6 +70,10 @@ export const PAGES = {
   },
   compareSnapshots: { path: '/snapshots/compare' },
   snapshot: { path: '/snapshots/:id' },
+  golden: {
+    path: '/golden',
+    link: { label: 'Golden searches', icon: 'check', key: 'e', menu: 'more', words: 'expectations saved quality' },
+  },
   queue: {
     path: '/queue',
     link: { label: 'Queue', icon: 'queue', key: 'q', menu: 'main', words: 'jobs topics dead redrive' },

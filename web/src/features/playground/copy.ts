@@ -50,6 +50,7 @@ export const actions = {
   noNodeAddress: 'No node reports its address',
   share: 'Share',
   save: 'Save query…',
+  saveAsGolden: 'Save as golden search…',
   cancel: 'Cancel',
   stop: 'Stop',
   open: 'Open',

@@ -120,12 +120,13 @@ const WriteDialog = late(async () => (await import('./write-dialog.tsx')).WriteD
 const CodeDialog = late(async () => (await import('./code-dialog.tsx')).CodeDialog)
 const HistoryDrawer = late(async () => (await import('./history-drawer.tsx')).HistoryDrawer)
 const SaveDialog = late(async () => (await import('./save-dialog.tsx')).SaveDialog)
+const GoldenDialog = late(async () => (await import('./golden-dialog.tsx')).GoldenDialog)
 
 /** The dialogs and the drawer over the playground, each loaded when it is opened. */
 type Layer =
   | { readonly as: 'why'; readonly property: string }
   | { readonly as: 'code'; readonly codes: readonly Code[] }
-  | { readonly as: 'replicas' | 'write' | 'save' | 'history' }
+  | { readonly as: 'replicas' | 'write' | 'save' | 'golden' | 'history' }
   | undefined
 
 type LayersProps = {
@@ -150,6 +151,12 @@ function Layers({ layer, draft, shard, last, onClose, onUse, onCompare, onWrite 
       {layer.as === 'replicas' && <ReplicasDialog {...props} />}
       {layer.as === 'code' && <CodeDialog codes={layer.codes} onClose={onClose} />}
       {layer.as === 'save' && <SaveDialog {...props} />}
+      {layer.as === 'golden' && isSearch(draft.command) && (
+        <GoldenDialog
+          request={{ shard: shard ?? '', command: draft.command, fields: { ...draft.fields } as never }}
+          onClose={onClose}
+        />
+      )}
       {layer.as === 'history' && (
         <HistoryDrawer
           draft={draft}
@@ -304,6 +311,7 @@ function Workbench({
         onWhy={explain}
         onShare={() => void copyLink(named)}
         onSave={() => setLayer({ as: 'save' })}
+        onGolden={() => setLayer({ as: 'golden' })}
         onHistory={() => setLayer({ as: 'history' })}
       />
       <SplitPane

@@ -31,6 +31,7 @@ type RunBarProps = TargetProps & {
   readonly onWhy: () => void
   readonly onShare: () => void
   readonly onSave: () => void
+  readonly onGolden: () => void
   readonly onHistory: () => void
 }
 
@@ -53,6 +54,9 @@ export function RunBar(props: RunBarProps) {
           'line' as const,
         ]),
     { label: copy.actions.save, icon: 'star' as const, onSelect: props.onSave },
+    ...(isSearch(draft.command)
+      ? [{ label: copy.actions.saveAsGolden, icon: 'check' as const, why: whyIncomplete, onSelect: props.onGolden }]
+      : []),
   ]
   return (
     <div

@@ -30,6 +30,7 @@ export const CODE: { readonly [name in PageName]: ReturnType<typeof code> } = {
   snapshots: code(async () => (await import('../snapshots/snapshots-page.tsx')).SnapshotsPage),
   compareSnapshots: code(async () => (await import('../snapshots/compare-page.tsx')).ComparePage),
   snapshot: code(async () => (await import('../snapshots/snapshot-page.tsx')).SnapshotPage),
+  golden: code(async () => (await import('../golden/golden-page.tsx')).GoldenPage),
   queue: code(async () => (await import('../queue/queue-page.tsx')).QueuePage),
   topic: code(async () => (await import('../queue/topic-page.tsx')).TopicPage),
   queueJob: code(async () => (await import('../queue/job-page.tsx')).JobPage),

@@ -19,6 +19,7 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { GoldenOnSnapshot } from '../golden/on-snapshot.tsx'
 import { CountersView, CoverageView, RoomsView } from '../imports/result.tsx'
 import { InstallButton } from '../operations/install-button.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
@@ -225,6 +226,7 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
           </ul>
         </Panel>
       )}
+      {snapshot.stored && <GoldenOnSnapshot id={snapshot.id} shard={snapshot.shard} />}
       {snapshot.installs.length > 0 && (
         <Panel title={copy.details.installs}>
           <ul className="flex flex-col gap-1">

@@ -1,0 +1,1 @@
+export { GoldenPage as default } from '../../../features/golden/golden-page.tsx'

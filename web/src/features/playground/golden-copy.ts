@@ -1,0 +1,28 @@
+/** Texts of the dialog of a golden search, which its own page loads, too. */
+
+export const golden = {
+  title: (shard: string) => `Golden search of ${shard}`,
+  changeTitle: (name: string) => `Change ${name}`,
+  lead: 'What this search must find. It is run on every snapshot before that is installed: one that would lose its results blocks the install until the shard is named.',
+  name: 'Name',
+  atLeast: 'Properties at least',
+  atLeastHint: 'In the result, with its limit.',
+  contains: 'Contains properties',
+  containsHint: 'Ids with blanks between, 20 at most.',
+  p99: '99 of 100 runs within, ms',
+  p99Hint: 'The time of the node. A slower one only warns.',
+  moves: 'Dates move with the day',
+  movesHint: (days: number) => `The first date is always ${days === 1 ? '1 day' : `${days} days`} after today.`,
+  staysHint: 'The dates stay as they are, and pass.',
+  nameFirst: 'Enter a name.',
+  expectFirst: 'Say what it must find: a number, a property or a time.',
+  notNumber: (label: string) => `${label}: not a number above 0.`,
+  tooManyIds: 'At most 20 properties.',
+  tryNow: 'Try on the shard',
+  holds: 'Holds now:',
+  fails: 'Does not hold now:',
+  at: (node: string) => `on ${node}`,
+  save: 'Save golden search',
+  saveChanges: 'Save changes',
+  saved: (name: string) => `Saved ${name}.`,
+}
