@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
-import { commandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
+import { commandsOf, ROOT, read } from './testing/blocks.ts'
+import { folder, follow, startOn } from './testing/guide.ts'
 
 const TEST_MS = 300_000
 

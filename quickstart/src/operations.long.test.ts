@@ -5,7 +5,8 @@ import { freePort } from '@vacancy/testkit/free-port'
 import { startPostgres } from '@vacancy/testkit/postgres'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
-import { allCommandsOf, folder, follow, ROOT, read, startOn } from './testing/guide.ts'
+import { allCommandsOf, ROOT, read } from './testing/blocks.ts'
+import { folder, follow, startOn } from './testing/guide.ts'
 
 const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
@@ -13,9 +14,9 @@ const TODAY = new Date().toISOString().slice(0, 10)
 
 // Not here: two that install, and one for systemd, whose units scripts/units.long.test.mjs verifies.
 const [, , START = '', , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
-  allCommandsOf('docs/operators.md', 11)
-const CLUSTERS = allCommandsOf('docs/clusters.md', 14)
-const CONTROL = allCommandsOf('docs/control-plane.md', 12)
+  allCommandsOf('docs/operators.md')
+const CLUSTERS = allCommandsOf('docs/clusters.md')
+const CONTROL = allCommandsOf('docs/control-plane.md')
 const TOKENS = /^```yaml\n(tokens:\n.*?)^```/ms.exec(read('docs/operators.md'))?.[1] ?? ''
 
 /**
@@ -224,7 +225,7 @@ test.each([TODAY, ...DAYS])(
   async (day) => {
     const [start = '', signIn = '', links = '', forget = '', summary = '', transfer = '', verify = '', audit = ''] =
       CONTROL
-    const [tls = '', createdb = '', sqlite = '', dump = ''] = CONTROL.slice(8)
+    const [tls = '', golden = '', createdb = '', sqlite = '', dump = ''] = CONTROL.slice(8)
     const port = await freePort()
     const dir = join(folder, `control-${day}`)
     mkdirSync(dir)
@@ -246,7 +247,7 @@ CODE=$(grep -o 'code=.*' serve.log | cut -c6-)
 curl -f -c jar -H 'content-type: application/json' -d "{\\"code\\":\\"$CODE\\"}" http://${url}/api/v1/session/link > me.json
 CSRF=$("$NODE" -p 'JSON.parse(require("fs").readFileSync("me.json")).csrf')
 TOKEN=$(curl -f -b jar -H "x-csrf: $CSRF" -H 'content-type: application/json' -d '{"name":"guide","role":"admin","expiresAt":null}' http://${url}/api/v1/tokens | "$NODE" -p 'JSON.parse(require("fs").readFileSync(0)).value')
-${own(links)}${own(forget)}${own(summary)}${own(transfer)}${own(verify)}${own(audit)}
+${own(links)}${own(forget)}${own(summary)}${own(transfer)}${own(verify)}${own(audit)}${own(golden)}
 ${own(sqlite)}
 test -s control-plane.backup; test -s audit.jsonl
 stop`,

@@ -1,29 +1,17 @@
 /** Pages as a reader follows them: their commands run in a shell, on any date, against what the pages start. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@vacancy/testkit/free-port'
 import { startProgram } from '@vacancy/testkit/program'
 import { afterAll, expect } from 'vitest'
+import { ROOT } from './blocks.ts'
 
-export const ROOT = join(import.meta.dirname, '../../..')
 /** Where the commands of a test file run. */
 export const folder = mkdtempSync(join(tmpdir(), 'vacancy-guides-'))
 symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-export const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
-const blocksOf = (text: string): string[] => [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
-/** Blocks of shell commands between two headings. */
-export const commandsOf = (page: string, from: string, to: string): string[] =>
-  blocksOf(read(page).split(`\n## ${from}\n`)[1]?.split(`\n## ${to}\n`)[0] ?? '')
-/** All blocks of a page. @throws when it has another number of them: a new one needs its place in the test */
-export function allCommandsOf(page: string, count: number): string[] {
-  const blocks = blocksOf(read(page))
-  expect(blocks, page).toHaveLength(count)
-  return blocks
-}
 
 /** The clock of a program and of all that it starts. */
 const shifted = (offsetMs: number) =>
