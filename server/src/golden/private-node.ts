@@ -16,7 +16,7 @@ import type { ShardLimits } from '../nodes/query.ts'
 
 const HOST = '127.0.0.1'
 const MEBIBYTE = 2 ** 20
-/** The data in memory and what the process needs itself, by the bytes of the file; measured, with a margin. */
+/** The data in memory and what the process needs itself, by the bytes of the file: an estimate with a margin. */
 const MEMORY = { ownBytes: 256 * MEBIBYTE, perFileByte: 2 } as const
 /** Data of a node are at most this. */
 const DATA_BYTES = { min: 128 * MEBIBYTE, max: 4 * 2 ** 30 } as const
