@@ -128,6 +128,8 @@ test('the sign-in page offers it, and a person enters with the highest role of t
     person: { name: 'ada', role: 'operator', singleSignOn: true },
     signedInBy: 'single sign-on',
   })
+  expect((await signIn('u1', `/playground?fields=${'%C3%BC'.repeat(300)}`)).page).toMatch(/^\/playground\?fields=%C3/)
+  expect((await signIn('u1', `/playground?fields=${'x'.repeat(4_000)}`)).page).toBe('/')
   const admin = await signIn('u2')
   expect((await admin.user.me()).body.person).toMatchObject({ name: 'boss', role: 'admin' })
 })

@@ -165,10 +165,13 @@ function derived(secret: string, what: 'verifier' | 'state' | 'nonce'): string {
 }
 
 const COOKIE = 'vacancy_oidc'
+/** Of the page to open afterwards. Browsers keep cookies of 4 KiB; behind a longer one the console opens at its start. */
+const NEXT_BYTES_MAX = 2_048
 
 /** What the browser keeps until the provider sends it back; '' deletes it. */
 export function beginCookie(secret: string, next: string, isSecure: boolean): string {
-  return cookies.serialize(COOKIE, secret && `${secret}.${Buffer.from(next).toString('base64url')}`, {
+  const page = Buffer.from(Buffer.byteLength(next) <= NEXT_BYTES_MAX ? next : '/').toString('base64url')
+  return cookies.serialize(COOKIE, secret && `${secret}.${page}`, {
     path: CALLBACK_PATH,
     httpOnly: true,
     // The provider sends the browser back from another site.
@@ -181,7 +184,7 @@ export function beginCookie(secret: string, next: string, isSecure: boolean): st
 /** @returns undefined without a valid cookie */
 export function begunIn(headers: IncomingHttpHeaders): { readonly secret: string; readonly next: string } | undefined {
   const value = headers.cookie === undefined ? undefined : cookies.parse(headers.cookie)[COOKIE]
-  const [, secret, next] = /^([\w-]{43})\.([\w-]{0,700})$/.exec(value ?? '') ?? []
+  const [, secret, next] = /^([\w-]{43})\.([\w-]*)$/.exec(value ?? '') ?? []
   return secret === undefined || next === undefined
     ? undefined
     : { secret, next: Buffer.from(next, 'base64url').toString() }

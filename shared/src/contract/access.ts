@@ -222,7 +222,7 @@ export const ACCESS_ROUTES = {
   'GET /api/v1/session/oidc': {
     access: 'open',
     summary: 'Sends the browser to the provider of single sign-on; `next` is the page of the console to open after it.',
-    query: z.object({ next: z.string().max(512).default('/') }),
+    query: z.object({ next: z.string().default('/') }),
     status: 303,
     response: noBody,
   },
