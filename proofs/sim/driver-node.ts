@@ -39,7 +39,7 @@ import {
   releaseReserve,
   walFolder,
 } from '../../engine/src/data/data-directory.ts'
-import type { FormedState, Founded, Held } from '../../engine/src/data/genesis.ts'
+import { type FormedState, type Founded, genesisOf, type Held } from '../../engine/src/data/genesis.ts'
 import { recoverySteps } from '../../engine/src/data/recovery.ts'
 import type { Holding, RecoveredNode } from '../../engine/src/data/recovery-parts.ts'
 import type { ReplicaOptions } from '../../engine/src/data/replica-options.ts'
@@ -339,7 +339,7 @@ function startDriver(host: Host): Running {
     get raft() {
       return driver.replica?.raft ?? idle
     },
-    knowsLife: () => driver.machine?.genesis().some((byte) => byte !== 0) ?? false,
+    knowsLife: () => driver.peers.common.genesis.some((byte) => byte !== 0),
     onPayload: (from, stream, payload) => events.onFrame(nameOf(from), stream, payload as Uint8Array),
     onOpen: (peer, stream) => events.onOpen(nameOf(peer), stream),
     onClosed: (peer, stream, isDead) => events.onClosed(nameOf(peer), stream, isDead),
@@ -468,7 +468,7 @@ function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
   if (raft.lastIndex < node.appliedWhenDamaged)
     violate('O10', `node ${node.number} starts at ${raft.lastIndex}, and had applied ${node.appliedWhenDamaged}`)
   peers.common.clusterId = bytesOfHex(cluster.clusterId)
-  peers.common.genesis = machine.genesis()
+  peers.common.genesis = genesisOf(recovered, raft.applied)
   const { isFounder = true, snapshotDigest: digest = '', baseIndex, baseTerm, voters } = cluster
   const held: FormedState = {
     state: 'formed',
@@ -583,7 +583,7 @@ function become(
       bulkData: machine.bulkData,
       onFatal: ({ message }) => violate('O11', `node ${node.number} cannot install a snapshot: ${message}`),
       cells: undefined,
-      genesis: machine.genesis,
+      genesis: () => genesisOf({ store, cluster }, driver.replica?.raft.applied ?? 0),
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,

@@ -46,8 +46,6 @@ export type Machine = StateMachine & {
   readonly memory: Memory
   /** The value of a register; −1 when empty. */
   value(register: number): number
-  /** Random bits of the shard (docs/design/consensus.md#formation); zeros until its first entry. */
-  genesis(): Uint8Array
   /** Records the digest after an index, to be logged. */
   mark(index: number): void
   /** Takes a snapshot of the current state and writes it during further writes. `ended` receives the reason of a failure, or ''. */

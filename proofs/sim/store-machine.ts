@@ -7,7 +7,6 @@ import { assert, type CodecList, VacancyError } from '@vacancy/shared'
 import { staysOf } from '../../engine/src/cluster/stay-answers.ts'
 import { onTakenOver, type RecoveredNode, type RecoveryTools } from '../../engine/src/data/recovery-parts.ts'
 import { type Env, isDiskFull } from '../../engine/src/env.ts'
-import { viewOf } from '../../engine/src/raft/entry.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from '../../engine/src/snapshot/capture.ts'
 import { createExchanger, runExchange } from '../../engine/src/snapshot/exchange.ts'
 import { openSnapshot, readSnapshotDir, type SnapshotReader } from '../../engine/src/snapshot/load.ts'
@@ -252,7 +251,6 @@ export function createStoreMachine(parts: StoreMachineParts): Machine {
       lastSet: () => lastSetTime(memory),
     },
     value: (register) => packageIn(memory, register),
-    genesis: () => genesisOf(memory),
     mark(index) {
       marks.push({ index, ...stateDigest(memory) })
       if (marks.length > MARKS_MAX) marks.shift()
@@ -325,12 +323,6 @@ const MARKS_MAX = 64
 const BLOCK_GRAIN = 16
 const SUMMED_ROWS = 16
 const NO_COPIES = 'no memory was left for copies of changed pages'
-
-function genesisOf(memory: Memory): Uint8Array {
-  const genesis = new Uint8Array(16)
-  for (let cell = 0; cell < 4; cell++) viewOf(genesis).setUint32(cell * 4, state(memory, STATE.genesis + cell), true)
-  return genesis
-}
 
 function packageIn(memory: Memory, register: number): number {
   const { id, room, day } = placeOf(register)

@@ -12,7 +12,7 @@ import { type Joined, startBootstrap, startJoining } from '../bootstrap/bootstra
 import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from '../bootstrap/discovery.ts'
 import { bootstrapOf, createFormation, type Formation, hold, raftIdOf } from '../bootstrap/formation.ts'
 import { noteVoter } from '../data/data-directory.ts'
-import type { FormedState, Held } from '../data/genesis.ts'
+import { type FormedState, genesisOf, type Held } from '../data/genesis.ts'
 import { type Found, onTakenOver, type RecoveredNode } from '../data/recovery-parts.ts'
 import type { ClusterOptions, ReplicaOptions } from '../data/replica-options.ts'
 import type { Env } from '../env.ts'
@@ -29,8 +29,6 @@ import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import { chunksFolder } from '../snapshot/write.ts'
 import type { ResolverStatus, TransportCounts } from '../status.ts'
 import { memoryBudgetOf } from '../store/charge.ts'
-import { STATE } from '../store/layout.ts'
-import { state } from '../store/store.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers } from '../transport/peers.ts'
 import { openTlsTransport, type TlsTransport } from '../transport/tls-transport.ts'
@@ -322,18 +320,6 @@ function configOf({ cluster, env }: ShardSide, id: number): RaftConfig {
     stepDownOnRemoval: true,
     validateChanges: true,
   }
-}
-
-/**
- * Zeros before the first entry after the founding snapshot: that snapshot has the bits of another shard
- * (docs/design/consensus.md#formation).
- */
-function genesisOf({ store, cluster }: RecoveredNode, applied: number): Uint8Array {
-  const genesis = new Uint8Array(16)
-  if (applied <= cluster.baseIndex) return genesis
-  const view = new DataView(genesis.buffer)
-  for (let cell = 0; cell < 4; cell++) view.setUint32(cell * 4, state(store.memory, STATE.genesis + cell), true)
-  return genesis
 }
 
 function joinShard(

@@ -1,6 +1,8 @@
 /** What a node holds before it is a member, and the genesis of its shard (docs/design/consensus.md#formation). */
 
 import type { Configuration } from '../raft/messages.ts'
+import { STATE } from '../store/layout.ts'
+import { type Store, state } from '../store/store.ts'
 import type { Cluster } from './data-directory.ts'
 
 /** What a node holds. `digest` is the content digest, 64 hexadecimal digits. */
@@ -45,6 +47,26 @@ export type Founded =
   | { readonly kind: 'set-aside'; readonly reason: string }
   /** The silence is over: read the folder again, it now has a snapshot. */
   | { readonly kind: 'reread' }
+
+/**
+ * The random bits of the shard; zeros before the first entry after the founding snapshot, which has those of another one
+ * (docs/design/consensus.md#formation).
+ *
+ * @param applied index
+ */
+export function genesisOf(
+  {
+    store: { memory },
+    cluster,
+  }: { readonly store: Pick<Store, 'memory'>; readonly cluster: Pick<Cluster, 'baseIndex'> },
+  applied: number,
+): Uint8Array {
+  const genesis = new Uint8Array(16)
+  if (applied <= cluster.baseIndex) return genesis
+  const view = new DataView(genesis.buffer)
+  for (let cell = 0; cell < 4; cell++) view.setUint32(cell * 4, state(memory, STATE.genesis + cell), true)
+  return genesis
+}
 
 /** The configuration of the genesis: raft ids 1 … n in the order of the names, all unbound. */
 export function genesisConfiguration(voters: readonly string[]): Configuration {
