@@ -40,7 +40,7 @@ const ATTRIBUTES: readonly { attribute: Attribute; kind: NameKind | undefined; c
   { attribute: ATTRIBUTE.amenity, kind: NAMES.amenity, column: -1 },
 ]
 const BITMAP_FACETS = 2 ** ATTRIBUTES.length - 1
-const STARS_VALUES = 6
+const STARS_NAMES = Array.from({ length: 6 }, (_, stars) => digitsOf(stars))
 const FEATURES = 24
 /** Rows that are counted at a time, each with a bit in the memory behind the sums. */
 const TALLY_ROWS = 1 << 18
@@ -52,7 +52,6 @@ export const COUNTS_BYTES_MOST =
   LIMITS.mapCellsMax ** 2 * (SUMS.cellBytes + CELL_BYTES) +
   BITS_BYTES +
   Object.keys(SEARCH_FACETS).length * LIMITS.facetValuesMax * (5 + LIMITS.nameBytesMax)
-const encoder = new TextEncoder()
 
 function isCounted({ facets, columns }: PageQuery): boolean {
   return facets !== 0 || columns !== 0
@@ -107,7 +106,7 @@ function beginPass({ memory, search }: Searcher, tally: Tally, sums: number): vo
   const { facets } = passOf(tally)
   for (const { attribute, kind } of ATTRIBUTES) {
     if ((facets & facetOf(attribute)) === 0) continue
-    tally.counts[attribute] = new Uint32Array(kind === undefined ? STARS_VALUES : nameCount(memory, kind))
+    tally.counts[attribute] = new Uint32Array(kind === undefined ? STARS_NAMES.length : nameCount(memory, kind))
   }
   memory.u8.fill(0, sums, sums + sumsBytes(search))
   for (let cell = 0; cell < search.page.columns * search.page.rows; cell++) {
@@ -274,7 +273,7 @@ function add(memory: Memory, tally: Tally, attribute: Attribute, value: number, 
   let counts = tally.counts[attribute] as Uint32Array<ArrayBuffer>
   if (value >= counts.length) {
     const kind = ATTRIBUTES.find((each) => each.attribute === attribute)?.kind
-    const names = kind === undefined ? STARS_VALUES : nameCount(memory, kind)
+    const names = kind === undefined ? STARS_NAMES.length : nameCount(memory, kind)
     // A name that was added since the pass began; anything else is of memory that is being changed.
     if (value >= names) return
     const grown = new Uint32Array(names)
@@ -386,35 +385,45 @@ export function closePass(searcher: Searcher, progress: Progress, sums: number):
   return true
 }
 
+/** The text of a number. */
+function digitsOf(value: number): Uint8Array {
+  const text = String(value)
+  const bytes = new Uint8Array(text.length)
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i)
+  return bytes
+}
+
+/** The values with matches, the most frequent ones first. */
 function entriesOf(searcher: Searcher, progress: Progress, tally: Tally, facet: number, sums: number): Entry[] {
   const { memory, search, values } = searcher
   const { page } = search
   const { u32 } = memory
   if (facet === SEARCH_FACETS.total) {
-    const texts = ['0', ...page.bounds.subarray(0, page.totalBounds)].map(String)
-    return texts.map((text, n) => ({ value: encoder.encode(text), count: u32[((sums + SUMS.ranges) >>> 2) + n] }))
+    const countOf = (n: number) => u32[((sums + SUMS.ranges) >>> 2) + n]
+    const bounds = [0, ...page.bounds.subarray(0, page.totalBounds)]
+    return bounds.map((bound, n) => ({ value: digitsOf(bound), count: countOf(n) }))
   }
   const entries: Entry[] = []
+  const add = (value: Uint8Array, count: number) => {
+    if (count > 0) entries.push({ value, count })
+  }
   if (facet === SEARCH_FACETS.rateFeatures) {
-    for (const [n, value] of values.featureNames.entries()) {
-      entries.push({ value, count: u32[((sums + SUMS.features) >>> 2) + n] })
-    }
+    const counts = (sums + SUMS.features) >>> 2
+    for (let n = 0; n < values.featureNames.length; n++) add(values.featureNames[n] as Uint8Array, u32[counts + n])
   } else if (facet === SEARCH_FACETS.roomType) {
     for (const [n, table] of progress.tables.entries()) {
-      const value = nameBytes(memory, NAMES.roomType, field(memory, table + TABLE.roomType))
-      entries.push({ value, count: tally.rooms[n] })
+      add(nameBytes(memory, NAMES.roomType, field(memory, table + TABLE.roomType)), tally.rooms[n])
     }
   } else {
     const { attribute, kind } = ATTRIBUTES[31 - Math.clz32(facet)] as (typeof ATTRIBUTES)[number]
-    for (const [n, count] of (tally.counts[attribute] as Uint32Array).entries()) {
-      if (count === 0) continue
-      entries.push({ value: kind === undefined ? encoder.encode(String(n)) : nameBytes(memory, kind, n), count })
+    const counts = tally.counts[attribute] as Uint32Array
+    for (let n = 0; n < counts.length; n++) {
+      if (counts[n] === 0) continue
+      add(kind === undefined ? (STARS_NAMES[n] as Uint8Array) : nameBytes(memory, kind, n), counts[n])
     }
   }
-  return entries
-    .filter(({ count }) => count > 0)
-    .sort((a, b) => b.count - a.count || compareBytes(a.value, b.value))
-    .slice(0, page.facetValues)
+  entries.sort((a, b) => b.count - a.count || compareBytes(a.value, b.value))
+  return entries.length > page.facetValues ? entries.slice(0, page.facetValues) : entries
 }
 
 /** Counts by value: of each facet its bit, u16 values, and for each u8 length, text and u32 count. */
@@ -433,7 +442,7 @@ export function facetsTrailer({ results }: Tally): Uint8Array {
     at += 3
     for (const { value, count } of entries) {
       trailer[at] = value.length
-      trailer.set(value, at + 1)
+      for (let i = 0; i < value.length; i++) trailer[at + 1 + i] = value[i] as number
       view.setUint32(at + 1 + value.length, count, true)
       at += 5 + value.length
     }

@@ -80,6 +80,11 @@ const EAST: usize = PAGE_AT + 136
 const POSITION_STRIDE: usize = PAGE_AT + 144
 const LATITUDE_CELLS: usize = PAGE_AT + 148
 const LONGITUDE_CELLS: usize = PAGE_AT + 152
+const LATITUDE_WITHIN: usize = PAGE_AT + 156
+const LONGITUDE_WITHIN: usize = PAGE_AT + 160
+const NO_CELLS: u32 = 0xffffffff
+/** Of a listed row: its position needs no comparison. Multiplied by the size of any value, a row loses this bit. */
+const WITHIN: u32 = 0x80000000
 const CELL_BITS: u32 = 8
 const BOX_ACROSS: u32 = 2
 const ORDER_TOTAL: u32 = 1
@@ -123,6 +128,7 @@ export function search(p: usize): void {
   const rows = load<u32>(p, ROW_PROPERTIES)
   const hasBox = load<u32>(p, MODE) != MODE_ENCODE && load<u32>(p, BOX) != 0
   const positions = hasBox ? usize(load<u32>(p, POSITIONS)) : 0
+  const hasWithin = positions != 0 && load<u32>(p, LATITUDE_WITHIN) != NO_CELLS && load<u32>(p, LONGITUDE_WITHIN) != NO_CELLS
   const denseRows = positions != 0 ? DENSE_ROWS_OF_BOX : DENSE_ROWS
   const list = p + LIST_AT
   // Row conditions before the words make the dense path useless. It also requires ordered bounds.
@@ -149,11 +155,13 @@ export function search(p: usize): void {
         wide = v128.and(wide, v128.load(usize(load<u32>(p + AVAILABLE_AT + usize(i) * 4)) + at))
       }
     }
-    if (positions != 0 && v128.any_true(wide)) wide = v128.and(wide, nearBox(p, positions + at))
+    if (positions != 0 && v128.any_true(wide)) wide = v128.and(wide, inBox(p, positions + at, LATITUDE_CELLS, LONGITUDE_CELLS))
     if (!v128.any_true(wide)) {
       row += 128
       continue
     }
+    let within = i64x2.splat(0)
+    if (hasWithin) within = inBox(p, positions + at, LATITUDE_WITHIN, LONGITUDE_WITHIN)
     if (mayBeDense && vain < VAIN_BLOCKS) {
       const candidates = u32(popcnt<u64>(i64x2.extract_lane(wide, 0)) + popcnt<u64>(i64x2.extract_lane(wide, 1)))
       if (candidates >= TOUCH_ROWS) touchWords(p, row, min(endRow - row, 128), nights)
@@ -178,6 +186,17 @@ export function search(p: usize): void {
         store<u32>(p, load<u32>(p, EXAMINED) - popcnt<u32>(bits), EXAMINED)
       } else unread |= bits
       if (bits != 0) vain = 0
+      if (hasWithin) {
+        let isWithin: u32
+        if (part == 0) isWithin = i32x4.extract_lane(within, 0)
+        else if (part == 1) isWithin = i32x4.extract_lane(within, 1)
+        else if (part == 2) isWithin = i32x4.extract_lane(within, 2)
+        else isWithin = i32x4.extract_lane(within, 3)
+        for (; bits != 0; bits &= bits - 1, listed++) {
+          const bit = ctz<u32>(bits)
+          store<u32>(list + (usize(listed) << 2), (row + bit) | ((isWithin >> bit) << 31))
+        }
+      }
       while (bits != 0) {
         store<u32>(list + (usize(listed) << 2), row + ctz<u32>(bits))
         listed++
@@ -193,11 +212,14 @@ export function search(p: usize): void {
   if (listed > 0) finishList(p, listed, unread, bitmaps, rows)
 }
 
-/** Which of 128 rows are in the cells of the box. Cells repeat, so that some of them are far away. */
-function nearBox(p: usize, bits: usize): v128 {
+/**
+ * Which of 128 rows are in cells of the box: in those that it touches, or that are within it. Cells repeat, so that some of
+ * the first are far away.
+ */
+function inBox(p: usize, bits: usize, latitudes: usize, longitudes: usize): v128 {
   const stride = usize(load<u32>(p, POSITION_STRIDE))
-  const isNear = inCells(bits, stride, load<u32>(p, LATITUDE_CELLS))
-  return v128.and(isNear, inCells(bits + stride * CELL_BITS, stride, load<u32>(p, LONGITUDE_CELLS)))
+  const isIn = inCells(bits, stride, load<u32>(p + latitudes))
+  return v128.and(isIn, inCells(bits + stride * CELL_BITS, stride, load<u32>(p + longitudes)))
 }
 
 /** Compares the bits of 128 cells with the first and the last one, from the lowest bit on. */
@@ -292,9 +314,9 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
   }
   const flags = load<u32>(p, TALLY_AT)
   const hasFeatures = (flags & FLAG_FEATURES) != 0
-  if (hasFeatures) joinFeatures(p, list, count)
   if (hasFeatures || load<u32>(p, HAS_TOTALS) != 0) {
-    sumNights(p, list, count)
+    if (hasFeatures) joinNights(p, list, count)
+    else sumNights(p, list, count)
     count = keepTotals(p, list, count)
   }
   if (mode == MODE_COLLECT) return collect(p, list, properties, count)
@@ -448,7 +470,7 @@ function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): b
   return true
 }
 
-/** After the words: a table has fewer matches than rows, and coordinates are far apart in memory. */
+/** After the words: a table has fewer matches than rows, and coordinates are far apart in memory. Takes the marks of rows off. */
 function keepBox(p: usize, list: usize, properties: usize, count: u32): u32 {
   const south = load<f64>(p, SOUTH)
   const west = load<f64>(p, WEST)
@@ -457,11 +479,16 @@ function keepBox(p: usize, list: usize, properties: usize, count: u32): u32 {
   const across = load<u32>(p, BOX) == BOX_ACROSS
   let kept: u32 = 0
   for (let i: u32 = 0; i < count; i++) {
-    const row = load<u32>(list + (usize(i) << 2))
+    const listed = load<u32>(list + (usize(i) << 2))
+    const row = listed & ~WITHIN
+    store<u32>(list + (usize(kept) << 2), row)
+    if (row != listed) {
+      kept++
+      continue
+    }
     const property = usize(load<u32>(properties + (usize(row) << 2)))
     const latitude = load<f64>(property, PROPERTY_LATITUDE)
     const longitude = load<f64>(property, PROPERTY_LONGITUDE)
-    store<u32>(list + (usize(kept) << 2), row)
     const eastOf = u32(longitude >= west)
     const westOf = u32(longitude <= east)
     kept += u32(latitude >= south) & u32(latitude <= north) & (across ? eastOf | westOf : eastOf & westOf)
@@ -492,16 +519,32 @@ function sumNights(p: usize, list: usize, count: u32): void {
   }
 }
 
-/** Features that all nights of each listed row have. */
-function joinFeatures(p: usize, list: usize, count: u32): void {
-  const features = p + FEATURES_AT
+/** The same, with the features that all nights of each row have. */
+function joinNights(p: usize, list: usize, count: u32): void {
+  const totals = p + TOTALS_AT
+  const features = p + FEATURES_AT - list
   const nights = load<u32>(p, NIGHTS)
   const end = list + (usize(count) << 2)
-  memory.fill(features, 0xff, usize(count) << 2)
-  for (let night: u32 = 0; night < nights; night++) {
+  if ((nights & 1) == 0) {
+    memory.fill(totals, 0, usize(count) << 3)
+    memory.fill(p + FEATURES_AT, 0xff, usize(count) << 2)
+  } else {
+    const words = usize(load<u32>(p + PLANES_AT))
+    for (let at = list, total = totals; at < end; at += 4, total += 8) {
+      const word = load<u64>(words + (usize(load<u32>(at)) << 3))
+      store<u64>(total, PRICE_INVERTED - (word >> 32))
+      store<u32>(features + at, u32(word) >> 8)
+    }
+  }
+  for (let night = nights & 1; night < nights; night += 2) {
     const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2)))
-    for (let at = list, to = features; at < end; at += 4, to += 4) {
-      store<u32>(to, load<u32>(to) & (load<u32>(words + (usize(load<u32>(at)) << 3)) >> 8))
+    const others = usize(load<u32>(p + PLANES_AT + (usize(night) << 2), 4))
+    for (let at = list, total = totals; at < end; at += 4, total += 8) {
+      const place = usize(load<u32>(at)) << 3
+      const a = load<u64>(words + place)
+      const b = load<u64>(others + place)
+      store<u64>(total, load<u64>(total) + 2 * PRICE_INVERTED - (a >> 32) - (b >> 32))
+      store<u32>(features + at, load<u32>(features + at) & (u32(a & b) >> 8))
     }
   }
 }

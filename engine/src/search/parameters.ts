@@ -73,7 +73,7 @@ export const TALLY_AT = FEATURES_AT + LIST_ROWS * 4
 const TALLY_BYTES = 64 + LIMITS.facetBoundsMax * 8
 /** Cells of a page by index from here; its wide values by byte offset. */
 export const PAGE_AT = TALLY_AT + TALLY_BYTES
-const PAGE_BYTES = 160
+const PAGE_BYTES = 168
 export const PARAMETER_BYTES = PAGE_AT + PAGE_BYTES
 
 /** Of a search that picks a page. The counts are never reset by a kernel: they add up over slices and tables. */
@@ -109,12 +109,12 @@ export const PAGE = {
 } as const
 /**
  * Byte offsets from PAGE_AT: three u64, the id of the cursor as two u64 of big-endian value, four doubles, bytes of a
- * bitmap and cells of the box as u32.
+ * bitmap, and cells of the box as u32: those that it touches, and those within it (`cellsWithin`).
  */
 export const PAGE_WIDE = {
   ...{ minTotal: 72, maxTotal: 80, cursorKey: 88, cursorHigh: 96, cursorLow: 104 },
   ...{ south: 112, west: 120, north: 128, east: 136 },
-  ...{ positionStride: 144, latitudeCells: 148, longitudeCells: 152 },
+  ...{ positionStride: 144, latitudeCells: 148, longitudeCells: 152, latitudeWithin: 156, longitudeWithin: 160 },
 } as const
 /** Longitudes from west to east, or past 180 degrees. */
 export const BOX = { none: 0, within: 1, across: 2 } as const

@@ -22,7 +22,7 @@ import {
   startOf,
   type Values,
 } from '../protocol/values.ts'
-import { bitmapAddress, findAttribute, isOverflowed } from '../store/bitmaps.ts'
+import { AXES, bitmapAddress, cellsWithin, findAttribute, isOverflowed, NO_CELLS } from '../store/bitmaps.ts'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
 import {
   ATTRIBUTE,
@@ -212,13 +212,22 @@ export function planRows(memory: Memory, parameters: number, search: Search, val
   return true
 }
 
-/** Where the table has the bitmaps of its positions. */
+/** Where the table has the bitmaps of its positions, and the cells that need no comparison of positions. */
 function planBox(memory: Memory, parameters: number, { page }: Search, table: number): void {
   const { u32 } = memory
-  const hasBitmaps = page.box !== BOX.none && field(memory, table + TABLE.bitmaps) !== 0
+  const { box, south, west, north, east } = page
+  const hasBitmaps = box !== BOX.none && field(memory, table + TABLE.bitmaps) !== 0
   const first = hasBitmaps ? bitmapAddress(memory, table, POSITION.firstBitmap) : 0
   u32[((parameters + PAGE_AT) >>> 2) + PAGE.positions] = first
-  u32[(parameters + PAGE_AT + PAGE_WIDE.positionStride) >>> 2] = bitmapBytes(field(memory, table + TABLE.capacity))
+  const wide = parameters + PAGE_AT
+  u32[(wide + PAGE_WIDE.positionStride) >>> 2] = bitmapBytes(field(memory, table + TABLE.capacity))
+  // Counts by cell read each position anyway.
+  const hasWithin = hasBitmaps && box === BOX.within && page.columns === 0
+  const latitudes = hasWithin ? cellsWithin(memory, table, AXES.latitude, south, north) : NO_CELLS
+  u32[(wide + PAGE_WIDE.latitudeWithin) >>> 2] = latitudes
+  u32[(wide + PAGE_WIDE.longitudeWithin) >>> 2] = hasWithin
+    ? cellsWithin(memory, table, AXES.longitude, west, east)
+    : NO_CELLS
 }
 
 /** Narrows the rows to the one of a single property. */

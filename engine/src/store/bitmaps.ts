@@ -22,6 +22,18 @@ import { allocatePlane, featureLevel, type Memory, type Store } from './store.ts
 import { field, noteChange, propertyOfRow, rowCountOf, setField } from './table-fields.ts'
 import { mark, retire, unmark } from './version.ts'
 
+/** The whole degrees of all rows, in the bits of TABLE.overflowed from these on: the lowest one, and how many. */
+export const AXES = {
+  latitude: { column: PROPERTY.latitude, lowest: -LIMITS.latitudeMax, at: 8, countAt: 16 },
+  longitude: { column: PROPERTY.longitude, lowest: -LIMITS.longitudeMax, at: 19, countAt: 28 },
+} as const
+type Axis = (typeof AXES)[keyof typeof AXES]
+/** More degrees have cells that repeat. The count stays one above. */
+const DEGREES_MOST = 2 ** POSITION.bitsPerAxis / POSITION.cellsPerDegree
+const COUNT_MASK = 7
+/** Of cells of a box: none. */
+export const NO_CELLS = 0xffffffff
+
 export const BITMAPS_MIN = 16 + POSITION.bitmaps
 
 /** Type, category, stars and area, in addition to the amenities. */
@@ -330,6 +342,7 @@ function setBit(store: Store, table: number, row: number, attribute: Attribute, 
 function setPosition(store: Store, table: number, row: number, property: number): void {
   const { memory } = store
   const { u32 } = memory
+  noteDegrees(store, table, property)
   const first = bitmapAddress(memory, table, POSITION.firstBitmap)
   const stride = bitmapBytes(field(memory, table + TABLE.capacity))
   for (let left = cellsOf(memory, property); left !== 0; left &= left - 1) {
@@ -337,6 +350,24 @@ function setPosition(store: Store, table: number, row: number, property: number)
     touch(store, address, 4)
     u32[address >>> 2] = u32[address >>> 2] | (1 << (row & 31))
   }
+}
+
+/** Widens the degrees of a table, before the row becomes visible. */
+function noteDegrees(store: Store, table: number, property: number): void {
+  const { memory } = store
+  const before = field(memory, table + TABLE.overflowed)
+  let after = before
+  for (const { column, lowest, at, countAt } of [AXES.latitude, AXES.longitude]) {
+    const degree = Math.floor(memory.f64[(property + column) / 8]) - lowest
+    const count = (before >>> countAt) & COUNT_MASK
+    const first = count === 0 ? degree : (before >>> at) & (2 ** (countAt - at) - 1)
+    if (count > DEGREES_MOST || (degree >= first && degree < first + count)) continue
+    const from = Math.min(first, degree)
+    const degrees = Math.min(Math.max(degree + 1, first + count) - from, DEGREES_MOST + 1)
+    after =
+      (after & ~((2 ** (countAt - at) - 1) << at) & ~(COUNT_MASK << countAt)) | (from << at) | (degrees << countAt)
+  }
+  if (after !== before) setField(store, table + TABLE.overflowed, after)
 }
 
 function cellsOf({ f64 }: Memory, property: number): number {
@@ -357,6 +388,21 @@ export function cellsBetween(from: number, to: number): number {
   const { cellsPerDegree, bitsPerAxis } = POSITION
   const isRound = Math.floor(to * cellsPerDegree) - Math.floor(from * cellsPerDegree) >= cells - 1
   return isRound ? (cells - 1) << bitsPerAxis : cellOf(from) | (cellOf(to) << bitsPerAxis)
+}
+
+/**
+ * The cells of one axis in which no degree of a row is below the first or above the second one, in the form of
+ * `cellsBetween`; NO_CELLS without any, and for a table of so many degrees that its cells repeat.
+ */
+export function cellsWithin(memory: Memory, table: number, axis: Axis, from: number, to: number): number {
+  const degrees = field(memory, table + TABLE.overflowed)
+  const count = (degrees >>> axis.countAt) & COUNT_MASK
+  if (count === 0 || count > DEGREES_MOST) return NO_CELLS
+  const lowest = ((degrees >>> axis.at) & (2 ** (axis.countAt - axis.at) - 1)) + axis.lowest
+  const first = Math.max(Math.ceil(from * POSITION.cellsPerDegree), lowest * POSITION.cellsPerDegree)
+  const end = Math.min(Math.floor(to * POSITION.cellsPerDegree), (lowest + count) * POSITION.cellsPerDegree)
+  const mask = 2 ** POSITION.bitsPerAxis - 1
+  return first < end ? (first & mask) | (((end - 1) & mask) << POSITION.bitsPerAxis) : NO_CELLS
 }
 
 export function setRowBits(store: Store, table: number, row: number, property: number): void {

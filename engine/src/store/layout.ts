@@ -265,7 +265,10 @@ export const TABLE = {
   changedEpoch: 56,
   /** Rows appended since the table was last sorted. */
   unordered: 60,
-  /** Bit a: attribute a has more values than bitmaps. Values without a bitmap are checked row by row. */
+  /**
+   * Bit a: attribute a has more values than bitmaps. Values without a bitmap are checked row by row. Higher bits: the degrees
+   * of its positions (bitmaps.ts, AXES).
+   */
   overflowed: 64,
   /** Number of distinct values with a bitmap, u16 per attribute. */
   attributeCounts: 68,
