@@ -36,6 +36,7 @@ export {
   WIRE_CODES,
   wireText,
 } from './errors.ts'
+export { FORMAT_BYTES, formatOf } from './file-format.ts'
 export { ID_RULE, parseId } from './ids.ts'
 export {
   firstCells,

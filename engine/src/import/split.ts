@@ -6,7 +6,7 @@
  */
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
-import { IMPORT_COLUMNS, type ImportFileKind, readImportHeader, VacancyError } from '@vacancy/shared'
+import { formatOf, IMPORT_COLUMNS, type ImportFileKind, readImportHeader, VacancyError } from '@vacancy/shared'
 import type { Opened } from '@vacancy/shared/node'
 import { type ColumnOrder, cellTexts, createCells, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
@@ -50,21 +50,17 @@ export function openCsv(path: string, kind: ImportFileKind): CsvFile {
     readSync(file, head, 0, head.length, 0)
     const opened = { dev, ino, size: bytes, mtimeMs }
     const csv = { file, path, bytes, opened, lineBytes: lineBytesOf(head), columns: IMPORT_COLUMNS[kind] }
-    const message = faultOfHead(head)
-    if (message !== '') return { ...csv, dataStart: bytes, firstLine: 1, fault: { kind: 'form', message } }
+    const format = formatOf(head)
+    if (format) {
+      const fault = { kind: 'form', message: `${format.is}; ${format.fix}` } as const
+      return { ...csv, dataStart: bytes, firstLine: 1, fault }
+    }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
     return { ...csv, ...findData(kind, head, start, bytes) }
   } catch (cause) {
     if (file !== undefined) closeSync(file)
     throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
   }
-}
-
-/** Leading bytes of files that are not CSV in UTF-8. */
-function faultOfHead(head: Uint8Array): string {
-  const begin = (head[0] << 8) | head[1]
-  if (begin === 0xfffe || begin === 0xfeff) return 'is UTF-16; save it as UTF-8'
-  return begin === 0x1f8b ? 'is compressed; unpack it first' : ''
 }
 
 function lineBytesOf(head: Uint8Array): number {

@@ -8,7 +8,7 @@ import { link, open, realpath, rm, stat, statfs, symlink } from 'node:fs/promise
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { firstCells, importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
+import { FORMAT_BYTES, firstCells, formatOf, importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
 import { changeOf } from '@vacancy/shared/node'
 
@@ -76,13 +76,10 @@ export async function readUpload(parts: ReadingParts): Promise<Reading> {
 async function readWhole(parts: ReadingParts): Promise<Reading> {
   const { source, target, name } = parts
   await rm(target, { force: true })
-  const head = await firstBytes(source, 6)
-  const magic = head.subarray(0, 2).toString('hex')
-  if (magic === '1f8b') return await unpack(parts)
-  if (head.subarray(0, 4).toString('hex') === '504b0304') {
-    throw new FileFault(`${name} is a ZIP archive.`, 'Unpack it, or compress the file itself with gzip.')
-  }
-  if (magic === 'fffe' || magic === 'feff') throw new FileFault(`${name} is UTF-16.`, 'Save it as UTF-8.')
+  const format = formatOf(await firstBytes(source, FORMAT_BYTES))
+  if (format?.name === 'gzip') return await unpack(parts)
+  if (format)
+    throw new FileFault(`${name} ${format.is}.`, `${format.fix.charAt(0).toUpperCase()}${format.fix.slice(1)}.`)
   if (parts.without) return await copyWithout(parts, parts.without)
   await linkOrName(source, target)
   const lines = createLines(name)

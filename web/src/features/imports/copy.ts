@@ -94,9 +94,7 @@ export const files = {
 /** Each completes "hotels.csv …". */
 export const heads = {
   empty: 'is empty',
-  utf16: 'is UTF-16: save it as UTF-8',
   utf8: 'is not UTF-8: save it as UTF-8',
-  zip: 'is a ZIP archive: unpack it, or compress it with gzip',
   nul: 'contains NUL bytes and is not text',
   noRows: 'has no rows',
   brokenLine: (line: number) => `has an unclosed quote or an overlong line in line ${line}`,

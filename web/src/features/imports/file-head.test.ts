@@ -24,6 +24,8 @@ test.each<[string, BlobPart, string | RegExp]>([
   ['UTF-16', new Uint8Array([0xff, 0xfe, 0x41, 0x00]), /^is UTF-16/],
   ['Latin-1', Buffer.from(`${PROPERTY.replace('valley', 'Zürich')}\n`, 'latin1'), /^is not UTF-8/],
   ['a ZIP archive', 'PK\u0003\u0004', /^is a ZIP archive/],
+  ['a workbook', `PK\u0003\u0004${'\0'.repeat(26)}[Content_Types].xml`, 'is an Excel workbook: save it as CSV UTF-8'],
+  ['an old workbook', new Uint8Array([0xd0, 0xcf, 0x11, 0xe0, 0xa1]), /^is an Excel workbook/],
   ['binary', 'a\u0000b', /NUL bytes/],
   ['separated by semicolons', 'p1;r;2026-11-24;1;1;\n', /^separates its cells by semicolons/],
   ['not a table', '<!doctype html>\n', 'has 1 column in line 1; properties have 9, packages 6'],

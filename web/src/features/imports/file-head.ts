@@ -2,7 +2,15 @@
  * What the first bytes of a chosen file say: which of the two files it is, and whether its header can be read. The builder
  * checks every row (docs/design/control-plane.md#imports).
  */
-import { firstCells, IMPORT_COLUMNS, importFileOf, otherSeparator, readImportHeader } from '@vacancy/shared'
+import {
+  FORMAT_BYTES,
+  firstCells,
+  formatOf,
+  IMPORT_COLUMNS,
+  importFileOf,
+  otherSeparator,
+  readImportHeader,
+} from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
 import { heads as copy } from './copy.ts'
 
@@ -21,13 +29,11 @@ export type FileHead =
 
 export async function readHead(file: File): Promise<FileHead> {
   if (file.size === 0) return refused(copy.empty)
-  const [first, second] = await firstBytes(file.stream(), 2)
-  const isZipped = first === 0x1f && second === 0x8b
+  const isZipped = formatOf(await firstBytes(file.stream(), FORMAT_BYTES))?.name === 'gzip'
   const unpacked = isZipped ? file.stream().pipeThrough(new DecompressionStream('gzip')) : file.stream()
   const head = await firstBytes(unpacked, HEAD_BYTES)
-  const begin = (head[0] ?? 0) * 256 + (head[1] ?? 0)
-  if (begin === 0xfffe || begin === 0xfeff) return refused(copy.utf16)
-  if (begin === 0x504b) return refused(copy.zip)
+  const format = formatOf(head)
+  if (format) return refused(`${format.is}: ${format.fix}`)
   if (head.includes(0)) return refused(copy.nul)
   let text: string
   try {
