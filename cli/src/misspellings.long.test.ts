@@ -220,18 +220,27 @@ function queuePlaces(): Place[] {
 /** All routes of the console, as a person who is signed in. */
 async function controlPlaces(): Promise<Place[]> {
   const [, url = '', code = ''] = /^sign-in: (\S+)\/sign-in#code=(\S+)$/m.exec(control.output()) ?? []
-  const headers = { 'content-type': 'application/json', origin: url }
-  const body = JSON.stringify({ code })
-  const signedIn = await fetch(`${url}/api/v1/session/link`, { method: 'POST', headers, body })
+  const signedIn = await fetch(`${url}/api/v1/session/link`, {
+    ...{ method: 'POST', body: JSON.stringify({ code }) },
+    headers: { 'content-type': 'application/json', origin: url },
+  })
   const { csrf } = (await signedIn.json()) as { csrf: string }
-  const person = { ...headers, cookie: signedIn.headers.get('set-cookie')?.split(';')[0] ?? '', 'x-csrf': csrf }
+  const person = { origin: url, cookie: signedIn.headers.get('set-cookie')?.split(';')[0] ?? '', 'x-csrf': csrf }
   return Object.entries(CONTROL_ROUTES).flatMap(([route, row]) => {
     const [method = '', path = ''] = route.split(' ')
-    const address = url + path.replaceAll(/\{\w+\}/g, 'any')
-    const schemas: { readonly [part: string]: Parameters<typeof namesOf>[0] } = row
+    const address = url + path.replaceAll(/\{\w+\}/g, '0'.repeat(64))
+    const schemas = row as { readonly [part in 'body' | 'query']?: Parameters<typeof namesOf>[0] }
+    const send = (to: string, sent: object | undefined) =>
+      told(to, {
+        method,
+        headers: { ...person, ...(sent && { 'content-type': 'application/json' }) },
+        ...(sent && { body: JSON.stringify(sent) }),
+      })
+    // The few routes with both name a node in the body, which is checked first.
+    const whole = schemas.body && Object.fromEntries(namesOf(schemas.body).map((name) => [name, 'n1']))
     const give = {
-      body: (name: string) => told(address, { method, headers: person, body: JSON.stringify({ [name]: 1 }) }),
-      query: (name: string) => told(`${address}?${name}=1`, { method, headers: person }),
+      body: (name: string) => send(address, { [name]: 1 }),
+      query: (name: string) => send(`${address}?${name}=1`, whole),
     }
     return (['body', 'query'] as const).map((part) => ({
       ...{ what: `${part} of ${route}`, weight: 1, names: namesOf(schemas[part]), give: give[part] },

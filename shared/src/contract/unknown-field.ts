@@ -44,16 +44,26 @@ function definitionOf(schema: z.core.$ZodType): Definition {
   return schema._zod.def as unknown as Definition
 }
 
-/** A value of none of the forms is left to the schema, which says what it needs. */
+/** A value of none of the forms, whose fields all belong to some of them, is left to the schema, which says what it needs. */
 function unknownInUnion(options: readonly z.core.$ZodType[], value: unknown): UnknownField | undefined {
   let found: UnknownField | undefined
-  for (const option of options) {
-    if (!isOfForm(option, value)) continue
+  const fitting = options.filter((option) => isOfForm(option, value))
+  if (fitting.length === 0) return unknownInAll(options, value)
+  for (const option of fitting) {
     const unknown = unknownField(option, value)
     if (unknown === undefined) return undefined
     found ??= unknown
   }
   return found
+}
+
+function unknownInAll(options: readonly z.core.$ZodType[], value: unknown): UnknownField | undefined {
+  const shapes = options.map((option) => definitionOf(option).shape)
+  const names = shapes.flatMap((shape) => Object.keys(shape ?? {}))
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isObject || shapes.includes(undefined)) return undefined
+  const unknown = Object.keys(value).find((name) => !names.includes(name))
+  return unknown === undefined ? undefined : { path: [unknown], nearest: nearestName(unknown, names) }
 }
 
 /** Whether a value has the required fields of an object, and its fixed ones as they must be. */
