@@ -7,6 +7,16 @@ export function groupDigits(value: number): string {
   return decimals === undefined ? grouped : `${grouped}.${decimals}`
 }
 
+/** The text with its first letter in upper case. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** `zone eu-1`, and `zone-1` for a name that says so itself. */
+export function zoneText(zone: string): string {
+  return /^zone\b/i.test(zone) ? zone : `zone ${zone}`
+}
+
 /** `20 Nov 2026, 18:27:33 UTC` of a date. */
 export function utcText(at: { toUTCString(): string }): string {
   const text = at.toUTCString()

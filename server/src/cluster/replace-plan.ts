@@ -4,6 +4,7 @@
  */
 import { CATCH_UP } from '@vacancy/shared'
 import type { MemberChange, NodeView, PlanCheck, PlanRequest, ShardView } from '@vacancy/shared/contract'
+import { zoneText } from '@vacancy/shared/numbers'
 import { lagText } from './derive.ts'
 import { machineOf } from './impact.ts'
 import type { PlanContext, PlanDraft } from './operation-types.ts'
@@ -203,8 +204,8 @@ function placeChecks(shard: ShardView, old: NodeView, spare: NodeView): PlanChec
     ...(isSpread
       ? [
           check('zone-apart', left.length >= majority, 'info', {
-            ok: `without zone ${spare.zone}, ${left.length} voters remain, ${majority} needed`,
-            bad: `without zone ${spare.zone}, ${left.length} voters would remain, ${majority} needed: writes stop if it goes`,
+            ok: `without ${zoneText(spare.zone)}, ${left.length} ${left.length === 1 ? 'voter remains' : 'voters remain'}, ${majority} needed`,
+            bad: `without ${zoneText(spare.zone)}, ${left.length} ${left.length === 1 ? 'voter' : 'voters'} would remain, ${majority} needed: writes stop if it goes`,
           }),
         ]
       : []),

@@ -140,7 +140,7 @@ test('afterwards the loss of one zone should not take the majority', () => {
 
   expect(draft.checks.find(({ id }) => id === 'zone-apart')).toMatchObject({
     level: 'info',
-    text: 'without zone a, 1 voters would remain, 2 needed: writes stop if it goes',
+    text: 'without zone a, 1 voter would remain, 2 needed: writes stop if it goes',
   })
 })
 

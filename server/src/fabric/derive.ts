@@ -13,6 +13,7 @@ import type {
   TopologyView,
 } from '@vacancy/shared/contract'
 import { ENDS_REASON } from '@vacancy/shared/node'
+import { sentence, zoneText } from '@vacancy/shared/numbers'
 import type { RegistryState } from './fabric.ts'
 import { FABRIC, type Polled } from './fabric.ts'
 import { registers } from './poll.ts'
@@ -247,7 +248,7 @@ function cutsOf(component: Polled, known: readonly Known[], shards: TopologyView
       const behind = shards.filter((each) => each.zone === zone)
       const segments = behind.reduce((sum, each) => sum + (each.segments ?? 0), 0)
       return [
-        `Zone ${zone}: no router is left for ${behind.map(({ id }) => id).join(', ') || 'its shards'} (${segments} ${segments === 1 ? 'segment' : 'segments'})`,
+        `${sentence(zoneText(zone ?? ''))}: no router is left for ${behind.map(({ id }) => id).join(', ') || 'its shards'} (${segments} ${segments === 1 ? 'segment' : 'segments'})`,
       ]
     }
     case 'edge':

@@ -4,6 +4,7 @@
  */
 
 import type { Level, RouteHop, RouteView, ShardView } from '@vacancy/shared/contract'
+import { sentence, zoneText } from '@vacancy/shared/numbers'
 import { z } from 'zod'
 import { NodeHttpError } from '../http/node-http.ts'
 import type { Fabric, Polled } from './fabric.ts'
@@ -77,7 +78,7 @@ async function requestOwner(fabric: Fabric, registry: Polled, name: string) {
   const verdict: Verdict = found
     ? {
         level: others.length > 0 ? 'warn' : 'ok',
-        answer: `Shard ${found.shard} in zone ${found.zone}`,
+        answer: `Shard ${found.shard} in ${zoneText(found.zone)}`,
         why:
           others.length > 0
             ? `Also claimed by ${others.join(', ')}: the first claim counts`
@@ -105,7 +106,7 @@ function routerVerdict(router: Polled, reply: Reply, expected: string | undefine
   const found = reply.status === 200 || reply.status === 404 ? parsed(lookupBody, reply.body) : undefined
   if (!found) return noVerdict(reply)
   const via = router.kind === 'edge' ? found.zone : found.shard
-  const what = router.kind === 'edge' ? `Zone ${via}` : `Shard ${via}`
+  const what = router.kind === 'edge' ? sentence(zoneText(via ?? '')) : `Shard ${via}`
   const next = router.kind === 'edge' ? 'zone router' : 'bridge'
   switch (found.route) {
     case 'unknown':

@@ -165,7 +165,11 @@ async function readBoth(
   }
   const noted = (kind: FileKind): FileNote => {
     const { sha256, rows, isUnpacked } = read[kind]
-    addLogLine(imports, item, `${files[kind].name}: ${rows} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`)
+    addLogLine(
+      imports,
+      item,
+      `${files[kind].name}: ${groupDigits(rows)} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`,
+    )
     return { ...files[kind], sha256, rows, unpacked: isUnpacked }
   }
   // Each adds a line to the detail.
@@ -344,19 +348,23 @@ export function countersOf(
     ...(reader.properties === builder.properties + rejected.properties
       ? []
       : [
-          `properties.csv has ${reader.properties} rows${but(rejected.properties)}, the builder accepted ${builder.properties}`,
+          `properties.csv has ${groupDigits(reader.properties)} rows${but(rejected.properties)}, the builder accepted ${groupDigits(builder.properties)}`,
         ]),
     ...(reader.packages === builder.packages + builder.outOfWindow + rejected.packages
       ? []
       : [
-          `packages.csv has ${reader.packages} rows${but(rejected.packages)}, the builder accepted ${builder.packages} and omitted ${builder.outOfWindow}`,
+          `packages.csv has ${groupDigits(reader.packages)} rows${but(rejected.packages)}, the builder accepted ${groupDigits(builder.packages)} and omitted ${groupDigits(builder.outOfWindow)}`,
         ]),
     ...(builder.properties === readBack.properties
       ? []
-      : [`the builder accepted ${builder.properties} properties, the snapshot has ${readBack.properties}`]),
+      : [
+          `the builder accepted ${groupDigits(builder.properties)} properties, the snapshot has ${groupDigits(readBack.properties)}`,
+        ]),
     ...(builder.packages === readBack.packages
       ? []
-      : [`the builder accepted ${builder.packages} packages, the snapshot has ${readBack.packages}`]),
+      : [
+          `the builder accepted ${groupDigits(builder.packages)} packages, the snapshot has ${groupDigits(readBack.packages)}`,
+        ]),
   ]
   return { reader, builder, readBack, ...(isAny && { rejected }), agree: differs.length === 0, differs }
 }

@@ -10,8 +10,10 @@ import {
   day,
   days,
   duration,
+  figure,
   isKnownTime,
   micros,
+  month,
   percent,
   rate,
   shortCount,
@@ -33,7 +35,7 @@ describe('numbers', () => {
   ])('count of %d is %s', (value, text) => expect(count(value)).toBe(text))
 
   test('a missing value is an en dash, never zero', () => {
-    for (const write of [count, shortCount, bytes, rate, percent, duration, micros]) {
+    for (const write of [count, shortCount, figure, bytes, rate, percent, duration, micros]) {
       expect(write(null)).toBe('–')
       expect(write(undefined)).toBe('–')
       expect(write(Number.NaN)).toBe('–')
@@ -80,6 +82,20 @@ describe('numbers', () => {
     expect([12.44, 412.4, 999, 1_000, 1_240.4].map(rate)).toEqual(['12.4/s', '412/s', '999/s', '1,000/s', '1,240/s'])
     expect(rate(412)).toBe('412/s')
     expect(rate(12_400)).toBe('12.4 k/s')
+  })
+
+  test('figures of any size have three digits', () => {
+    expect([0, 0.005, 0.05, 0.7, 2, 19.9, 24, 999].map(figure)).toEqual([
+      '0',
+      '0.005',
+      '0.05',
+      '0.7',
+      '2',
+      '19.9',
+      '24',
+      '999',
+    ])
+    expect([1_234.5, 12_345, -61_400].map(figure)).toEqual(['1,235', '12.3 k', '−61.4 k'])
   })
 
   test('only a full share is 100 %', () => {
@@ -158,6 +174,7 @@ describe('times', () => {
     expect(day('2026-11-20', true)).toBe('20 Nov 2026')
     const months = Array.from({ length: 12 }, (_, n) => day(`2026-${String(n + 1).padStart(2, '0')}-01T23:59:59Z`))
     expect(months.join()).toBe('1 Jan,1 Feb,1 Mar,1 Apr,1 May,1 Jun,1 Jul,1 Aug,1 Sep,1 Oct,1 Nov,1 Dec')
+    expect(month('2026-11')).toBe('Nov 2026')
     expect([day(null), day('2026-13-01'), weekday('nonsense')]).toEqual(['–', '–', '–'])
     expect(['2026-11-22', '2026-11-28T23:00:00Z', '2026-11-20'].map(weekday)).toEqual(['Sun', 'Sat', 'Fri'])
     expect(days({ from: '2026-11-20', to: '2027-02-18' })).toBe('20 Nov – 18 Feb')

@@ -2,6 +2,8 @@
 
 import { groupDigits, utcText } from '@vacancy/shared/numbers'
 
+export { sentence, zoneText } from '@vacancy/shared/numbers'
+
 /** Stands for a value that is not reported: never zero, never empty. */
 export const NONE = '–'
 
@@ -28,11 +30,6 @@ export function shortCount(value: Maybe): string {
   return count(Math.round(value))
 }
 
-/** `zone eu-1`, and `zone-1` for a name that says so itself. */
-export function zoneText(zone: string): string {
-  return /^zone\b/i.test(zone) ? zone : `zone ${zone}`
-}
-
 /** One noun with its number: `1 shard`, `12,400 shards`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`
@@ -52,10 +49,16 @@ export function bytes(value: Maybe): string {
   return `${unit === 0 ? count(Math.round(rest)) : threeDigits(rest)} ${BYTE_UNITS[unit]}`
 }
 
-/** `1,240/s`; three digits below a thousand. */
+/** A value of any size: `61.4 k`, `1,240`, `12.4`, `0.05`; three digits below a thousand. */
+export function figure(value: Maybe): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return NONE
+  return Math.abs(value) >= 1_000 ? shortCount(value) : threeDigits(value)
+}
+
+/** `1,240/s`. */
 export function rate(perSecond: Maybe): string {
-  if (perSecond === null || perSecond === undefined || Number.isNaN(perSecond)) return NONE
-  return `${perSecond >= 1_000 ? shortCount(perSecond) : threeDigits(perSecond)}/s`
+  const text = figure(perSecond)
+  return text === NONE ? NONE : `${text}/s`
 }
 
 /** `61 %` of a share between 0 and 1. A share below 1 is at most 99 %. */
@@ -68,10 +71,10 @@ export function percent(share: Maybe): string {
 /** Prices are whole numbers of the smallest currency unit. */
 export const price = count
 
-/** Three significant digits: `1.24`, `12.4`, `124`, `0.05`. */
+/** Three significant digits: `1.24`, `12.4`, `124`, `0.05`, `0.005`. */
 function threeDigits(value: number): string {
   const size = Math.abs(value)
-  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2
+  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.0995 ? 2 : 3
   return count(Number(value.toFixed(decimals)))
 }
 
@@ -133,6 +136,11 @@ export function day(date: string | null | undefined, withYear = false): string {
   const at = date ? new Date(`${date.slice(0, 10)}T00:00:00Z`) : undefined
   if (!at || Number.isNaN(at.getTime())) return NONE
   return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}${withYear ? ` ${at.getUTCFullYear()}` : ''}`
+}
+
+/** `Nov 2026` of `2026-11`. */
+export function month(yearAndMonth: string): string {
+  return day(`${yearAndMonth}-01`, true).slice(2)
 }
 
 /** `Fri` of `2026-11-20`. */

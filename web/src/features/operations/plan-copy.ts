@@ -1,4 +1,5 @@
 /** Texts of plans, which load with the dialog. */
+import { counted } from '../../lib/format.ts'
 
 export const plan = {
   preparing: 'Preparing the plan…',
@@ -23,7 +24,8 @@ export const plan = {
   beforeAndAfter: 'Before and after',
   before: 'Now',
   after: 'After',
-  voters: (voters: number, majority: number, spare: string) => `${voters} voters, majority ${majority}: ${spare}`,
+  voters: (voters: number, majority: number, spare: string) =>
+    `${counted(voters, 'voter')}, majority ${majority}: ${spare}`,
   data: (packages: string, properties: string, nights: string) =>
     `${packages} packages, ${properties} properties, ${nights}`,
   noMajority: 'no majority',
@@ -31,7 +33,7 @@ export const plan = {
   canLose: (spare: number) => `can lose ${spare}`,
   effects: 'What will happen',
   checks: 'Checks',
-  passed: (checks: number) => (checks === 1 ? '1 check passed' : `${checks} checks passed`),
+  passed: (checks: number) => `${counted(checks, 'check')} passed`,
   passedList: 'Passed checks',
 
   levels: { ok: 'Passed', info: 'Note', warn: 'Warning', block: 'Blocked' },
@@ -43,7 +45,7 @@ export const plan = {
   reasonRequired: (warnings: number) =>
     warnings === 0
       ? 'Recorded in the audit log.'
-      : `Recorded in the audit log. Required because of ${warnings === 1 ? '1 warning' : `${warnings} warnings`}.`,
+      : `Recorded in the audit log. Required because of ${counted(warnings, 'warning')}.`,
   observed: 'Observed',
   updated: ', updated every second',
   never: 'never',
@@ -74,13 +76,13 @@ export const outcome = {
     `${after} leads ${shard}${before === null ? '' : ` instead of ${before}`}.${pause}`,
   pause: (expected: string, worst: string) => ` Writes pause for about ${expected}, at worst ${worst}.`,
   promote: (node: string, shard: string, voters: number, spare: string) =>
-    `${node} becomes a voter: ${shard} then has ${voters} voters and ${spare}.`,
+    `${node} becomes a voter: ${shard} then has ${counted(voters, 'voter')} and ${spare}.`,
   demote: (node: string, shard: string, voters: number, spare: string) =>
-    `${node} becomes a learner: ${shard} then has ${voters === 1 ? '1 voter' : `${voters} voters`} and ${spare}.`,
+    `${node} becomes a learner: ${shard} then has ${counted(voters, 'voter')} and ${spare}.`,
   transferThenDemote: (node: string, shard: string, leader: string | null, voters: number, spare: string) =>
-    `${leader ?? 'Another voter'} leads ${shard}, then ${node} becomes a learner: ${voters === 1 ? '1 voter remains' : `${voters} voters remain`}, the shard ${spare}.`,
+    `${leader ?? 'Another voter'} leads ${shard}, then ${node} becomes a learner: ${counted(voters, 'voter remains', 'voters remain')}, the shard ${spare}.`,
   replaceVoter: (replacement: string, node: string, voters: number, spare: string) =>
-    `${replacement} votes in place of ${node}: the shard keeps ${voters === 1 ? '1 voter' : `${voters} voters`} and ${spare}.`,
+    `${replacement} votes in place of ${node}: the shard keeps ${counted(voters, 'voter')} and ${spare}.`,
   install: (shard: string, packages: string | undefined) =>
     packages === undefined ? `${shard} serves other data.` : `${shard} serves ${packages} packages from then on.`,
 }

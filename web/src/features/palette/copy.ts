@@ -1,5 +1,5 @@
 /** Texts of the command palette. */
-import { counted } from '../../lib/format.ts'
+import { counted, zoneText } from '../../lib/format.ts'
 
 export const palette = {
   title: 'Commands',
@@ -37,7 +37,7 @@ export const actions = {
   stays: (shard: string) => `Find stay in ${shard}…`,
   clusterAt: (time: string) => `Cluster at ${time}`,
   chartsAt: (time: string) => `Charts at ${time}`,
-  prepare: (zone: string) => `Prepare zone ${zone} for restart`,
+  prepare: (zone: string) => `Prepare ${zoneText(zone)} for restart`,
   opensPlan: 'opens a plan',
   transfer: (shard: string, node: string) => `Transfer leadership of ${shard} to ${node}`,
   promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,

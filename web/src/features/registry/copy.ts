@@ -1,5 +1,5 @@
 /** Texts of the registry: services, codec list and resolver. */
-import { counted } from '../../lib/format.ts'
+import { counted, zoneText } from '../../lib/format.ts'
 
 export const common = {
   registry: 'Registry',
@@ -44,7 +44,7 @@ export const services = {
   responds: 'responds',
   notSeen: 'not observed',
   card: (kind: string, shard: string | null, zone: string) =>
-    `${kind}${shard === null ? '' : ` of ${shard}`}, zone ${zone}`,
+    `${kind}${shard === null ? '' : ` of ${shard}`}, ${zoneText(zone)}`,
   conflicts: 'Segments claimed by several shards',
   conflictsTable: 'Conflicts',
   segment: 'Segment',
@@ -100,7 +100,7 @@ export const codecs = {
   orderMatters: 'The order matters: any change of the list invalidates existing snapshots.',
   usageNote: 'Packages are counted in the last installed snapshot of a shard. Later writes are not counted. ',
   usageUnknown: (shards: string, more: number) =>
-    `No count for ${shards}${more > 0 ? ` and ${more} more` : ''}: their snapshots were not built on this server. `,
+    `No count for ${shards}${more > 0 ? ` and ${more} more` : ''}, whose snapshots were not built on this server. `,
   usageHidden: (shards: number) => `${counted(shards, 'more shard')} not shown.`,
   node: 'Node',
   list: 'List',

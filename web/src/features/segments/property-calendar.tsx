@@ -3,7 +3,7 @@
 import type { CalendarNight, StayNights } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { type KeyboardEvent, type MouseEvent, memo, useCallback, useLayoutEffect, useMemo, useRef } from 'react'
-import { count, day, price, weekday } from '../../lib/format.ts'
+import { count, day, month, price, weekday } from '../../lib/format.ts'
 import { FullMark, PRICE_COLOURS, PriceLegend, RoomsLegend, roomsColour } from '../../ui/heat-legend.tsx'
 import { percentile, type Scale, scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { type CalendarGrid, cellAfter, monthsOf, type Nights } from './calendar-model.ts'
@@ -171,14 +171,14 @@ const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }
         >
           {copy.calendar.room}
         </th>
-        {monthsOf(dates).map(({ month, nights }) => (
+        {monthsOf(dates).map(({ month: of, nights }) => (
           <th
-            key={month}
+            key={of}
             scope="colgroup"
             colSpan={nights}
             className="sticky top-0 z-10 h-6 bg-surface text-start font-medium text-small"
           >
-            <span className="sticky start-33">{monthText(month)}</span>
+            <span className="sticky start-33">{month(of)}</span>
           </th>
         ))}
       </tr>
@@ -204,15 +204,6 @@ const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }
 
 function isWeekend(date: string): boolean {
   return ['Sat', 'Sun'].includes(weekday(date))
-}
-
-/** `November 2026`. */
-export function monthText(month: string): string {
-  return new Date(`${month}-01T00:00:00Z`).toLocaleDateString('en-GB', {
-    month: 'long',
-    year: 'numeric',
-    timeZone: 'UTC',
-  })
 }
 
 type Colours = { readonly metric: Metric; readonly scale: Scale; readonly mostRooms: number }
@@ -270,7 +261,7 @@ const RoomRow = memo(function RoomRow(props: RowProps) {
             data-booked={taken?.booked}
             className={clsx(
               'relative h-8 text-center text-[0.6875rem] leading-none',
-              night ? colourOf(night, colours) : 'bg-sunken text-text-3',
+              night ? `${colourOf(night, colours)} forced-color-adjust-none` : 'bg-sunken text-text-3',
               night?.availability === 0 && (colours.metric === 'price' ? 'line-through' : 'hatch'),
               isSelected && 'z-[1] outline-2 outline-accent -outline-offset-2',
             )}

@@ -2,7 +2,7 @@
 /** One property: attributes, and its packages by room type and night from one node or all of them. */
 import type { PropertyCalendar as Calendar, CalendarNight, CalendarReplicas } from '@vacancy/shared/contract'
 import { Suspense, useId, useMemo, useState } from 'react'
-import { count, counted, day, micros, NONE, price } from '../../lib/format.ts'
+import { count, counted, day, micros, month, NONE, price } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
@@ -36,7 +36,7 @@ import {
 } from './calendar-model.ts'
 import * as copy from './copy.ts'
 import { queryNights } from './open-query.ts'
-import { cellKey, type Metric, monthText, type NightStaysCount, PropertyCalendar } from './property-calendar.tsx'
+import { cellKey, type Metric, type NightStaysCount, PropertyCalendar } from './property-calendar.tsx'
 import { useCalendar, useReplicas } from './queries.ts'
 
 const NightHistory = late(async () => (await import('./night-history.tsx')).NightHistory)
@@ -322,7 +322,7 @@ function Months({ calendar, onGoTo }: { readonly calendar: Calendar; readonly on
         onClick={() => onGoTo(addMonths(from, -1))}
       />
       <span className="min-w-36 text-center font-medium tabular-nums" data-tip={window ? daysText(window) : undefined}>
-        {monthText(from.slice(0, 7))}
+        {month(from.slice(0, 7))}
       </span>
       <IconButton
         label={copy.calendar.nextMonth}

@@ -6,7 +6,7 @@ import clsx from 'clsx'
 import dynamic from 'next/dynamic'
 import { useEffect, useId, useMemo, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
-import { bytes, count, duration, percent } from '../../lib/format.ts'
+import { bytes, count, duration, figure, percent } from '../../lib/format.ts'
 import { whyNoChange } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -253,9 +253,9 @@ function Cpu({ node }: { readonly node: NodeView }) {
   return (
     <Reported by={node.id} freshness={node.freshness} value={cpu}>
       {cores === null || cpu === null ? (
-        copy.members.cores(cpu?.toFixed(2))
+        copy.members.cores(figure(cpu))
       ) : (
-        <span data-tip={copy.members.coresOf(cpu.toFixed(2), cores.now)}>{percent(cpu / cores.now)}</span>
+        <span data-tip={copy.members.coresOf(figure(cpu), cores.now)}>{percent(cpu / cores.now)}</span>
       )}
     </Reported>
   )

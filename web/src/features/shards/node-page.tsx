@@ -8,7 +8,7 @@ import dynamic from 'next/dynamic'
 import { type ReactNode, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
-import { bytes, count, days, duration, percent, rate, shortCount } from '../../lib/format.ts'
+import { bytes, count, days, duration, figure, percent, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { ApiProblem } from '../../lib/problem.ts'
@@ -294,11 +294,7 @@ function Facts({ node }: { readonly node: NodeView }) {
           node.memory &&
             `${bytes(node.memory.rss)}${node.memory.share === null ? '' : copy.node.ofStore(percent(node.memory.share))}`,
         ),
-        reported(
-          copy.node.walSize,
-          node.wal,
-          node.wal && copy.node.walText(bytes(node.wal.bytes), count(node.wal.files)),
-        ),
+        reported(copy.node.walSize, node.wal, node.wal && copy.node.walText(bytes(node.wal.bytes), node.wal.files)),
         reported(
           copy.node.disk,
           node.disk,
@@ -312,7 +308,7 @@ function Facts({ node }: { readonly node: NodeView }) {
             node.connectionsLimit === null ? undefined : count(node.connectionsLimit),
           ),
         ),
-        reported(copy.node.cpu, node.cpu, copy.node.cpuText(node.cpu?.toFixed(2), node.cores?.now)),
+        reported(copy.node.cpu, node.cpu, copy.node.cpuText(figure(node.cpu), node.cores?.now)),
         reported(copy.node.queries, node.rates.queries, rate(node.rates.queries)),
         reported(copy.node.writes, node.rates.writes, rate(node.rates.writes)),
         reported(copy.node.p99, node.rates.p99, duration(node.rates.p99)),

@@ -1,5 +1,5 @@
 /** Texts of the topology: map, table, text, inspector, and the route of a segment. */
-import { count, counted } from '../../lib/format.ts'
+import { count, counted, sentence, zoneText } from '../../lib/format.ts'
 
 export const page = {
   title: 'Topology',
@@ -53,7 +53,7 @@ export const map = {
   reads: 'Reads',
   writes: 'Writes',
   zones: 'Collapsed zones',
-  zone: (zone: string) => `Zone ${zone}`,
+  zone: (zone: string) => sentence(zoneText(zone)),
   collapsed: (shards: number, healthy: boolean) =>
     `${counted(shards, 'shard')}, ${healthy ? 'all healthy' : 'the others healthy'}`,
   showMap: 'Show map',
@@ -84,7 +84,7 @@ export const text = {
   copy: 'Copy',
   none: 'Nothing is known yet.',
   zone: (zone: string, shards: number, healthy: number) =>
-    `Zone ${zone}: ${counted(shards, 'shard')}, ${count(healthy)} healthy.`,
+    `${sentence(zoneText(zone))}: ${counted(shards, 'shard')}, ${count(healthy)} healthy.`,
   component: (kind: string, id: string, message: string) => `${kind} ${id}: ${message}.`,
   cut: (cut: string) => `Cut off: ${cut}.`,
   shard: (shard: string, leader: string | null, message: string) =>
@@ -138,6 +138,7 @@ export const route = {
   submit: 'Show route',
   answer: (segment: string) => `Route of ${segment}`,
   list: 'Hops, in order',
+  past: 'The route is what the components answer now, so the past has none.',
   reply: (url: string, status: number | null, duration: string) =>
     `${url} answered ${status ?? 'nothing'} in ${duration}`,
   fromPolls: 'from the polls of the control plane',

@@ -1,5 +1,6 @@
 /** The things of the topology, from the fabric and the shards: rows, tree, sentences. Pure. */
 import type { FabricComponent, FabricEdge, Level, Summary, TopologyView, ViewRole } from '@vacancy/shared/contract'
+import { sentence } from '../../lib/format.ts'
 import * as copy from './copy.ts'
 
 export type ShardBrief = Summary['shards'][number]
@@ -163,14 +164,14 @@ export function sentencesOf(model: Model): readonly string[] {
     if (good.length > 0 && good.length === ofKind.length) {
       lines.push(
         copy.text.all(
-          upper(copy.kinds[kind]),
+          sentence(copy.kinds[kind]),
           good.map(({ id }) => id),
         ),
       )
       continue
     }
     for (const { id, message, cuts } of ofKind) {
-      lines.push(copy.text.component(upper(copy.kinds[kind]), id, message), ...cuts.map(copy.text.cut))
+      lines.push(copy.text.component(sentence(copy.kinds[kind]), id, message), ...cuts.map(copy.text.cut))
     }
   }
   for (const zone of model.zones) {
@@ -182,8 +183,4 @@ export function sentencesOf(model: Model): readonly string[] {
     }
   }
   return lines
-}
-
-function upper(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
