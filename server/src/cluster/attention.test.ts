@@ -80,7 +80,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
   [1, 'No node of s1 answers', seedsOf(view(['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED))))],
   [
     2,
-    's1 / n3 is unreachable: connection refused',
+    's1 / n3 is unreachable: connection refused; s1 cannot lose another voter',
     seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)])),
   ],
   [
@@ -95,7 +95,11 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
       ),
     }),
   ],
-  [3, 's1 cannot lose another voter', seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)]))],
+  [
+    3,
+    's1 cannot lose another voter',
+    seedsOf(view(['n1', 'n2'].map((id) => observedNode({ id, voters: ['n1', 'n2'] })))),
+  ],
   [
     4,
     's1 / n2 is far behind: 12,400 entries, 14 s',
@@ -187,8 +191,18 @@ test('equal problems of one shard are one item', () => {
   const unreachable = seedsOf(view(nodes)).filter(({ rule }) => rule === 2)
 
   expect(unreachable).toMatchObject([
-    { message: 's1 / n4, n5: unreachable: connection refused', node: null, href: '/shards/s1?focus=n4' },
+    {
+      message: 's1 / n4, n5: unreachable: connection refused; s1 cannot lose another voter',
+      node: null,
+      href: '/shards/s1?focus=n4',
+    },
   ])
+})
+
+test('a voter that is away, and that no other may be lost, are one item', () => {
+  const nodes = [...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)]
+
+  expect(seedsOf(view(nodes)).map(({ id }) => id)).toEqual(['2:unreachable:s1'])
 })
 
 test('a shard without writes since its snapshot needs no new one', () => {
@@ -314,12 +328,18 @@ test('a node whose state differed is one item until it is back, separate from no
 
   expect(items(observedNode({ id: 'n2', ...five, health: 'unavailable' }, mismatched))).toEqual(
     expect.arrayContaining([
-      [differs, 's1 / n2 is unavailable: its state differs from the log (digest_mismatch)'],
+      [
+        differs,
+        's1 / n2 is unavailable: its state differs from the log (digest_mismatch); s1 cannot lose another voter',
+      ],
       away,
     ]),
   )
   expect(items(goneNode({ id: 'n2', ...five }, REFUSED, mismatched))).toEqual(
-    expect.arrayContaining([[differs, 's1 / n2 stopped: its state differed from the log (digest_mismatch)'], away]),
+    expect.arrayContaining([
+      [differs, 's1 / n2 stopped: its state differed from the log (digest_mismatch); s1 cannot lose another voter'],
+      away,
+    ]),
   )
   expect(items(observedNode({ id: 'n2', ...five })).map(([id]) => id)).not.toContain(differs)
 })

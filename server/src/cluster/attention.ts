@@ -119,20 +119,33 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   const cause = broken[shard.state]
   const message = cause === undefined || seen === '' ? cause : `${cause}; ${seen}`
   if (message !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, message)
+  const isJudged = shard.state !== 'unknown' && shard.state !== 'forming'
+  let spare = ''
+  if (isJudged && shard.spare === 0 && shard.voters > 1 && message === undefined) {
+    spare = `${id} cannot lose another voter`
+  }
+  // The voters that are away are why: it is said with them, once.
+  const withSpare = (text: string, nodes: readonly NodeView[]) => {
+    if (spare === '' || !nodes.some((node) => node.voter !== false && AWAY.has(node.state))) return text
+    const both = `${text}; ${spare}`
+    spare = ''
+    return both
+  }
   // One item from the detection until the node is back.
   const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
-  if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesText(id, mismatched), mismatched)
+  if (mismatched.length > 0) {
+    add(2, 'digest-mismatch', 'crit', withSpare(nodesText(id, mismatched), mismatched), mismatched)
+  }
   for (const state of ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'conflicting-leader'] as const) {
     const nodes = shard.nodes.filter(
       (node) => node.state === state && !mismatched.includes(node) && !lost.includes(node),
     )
     // Without any responding node there is nothing to compare.
-    if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesText(id, nodes), nodes)
+    if (nodes.length > 0 && shard.state !== 'unknown') {
+      add(2, state, 'crit', withSpare(nodesText(id, nodes), nodes), nodes)
+    }
   }
-  const isJudged = shard.state !== 'unknown' && shard.state !== 'forming'
-  if (isJudged && shard.spare === 0 && shard.voters > 1 && message === undefined) {
-    add(3, 'spare', 'warn', `${id} cannot lose another voter`)
-  }
+  if (spare !== '') add(3, 'spare', 'warn', spare)
   const different = shard.nodes.filter(({ state }) => state === 'different-data')
   if (different.length > 0) add(4, 'different', 'warn', nodesText(id, different), different)
   const far = shard.nodes.filter(({ state }) => state === 'far-behind')
