@@ -10,6 +10,8 @@ import { violationsOf } from './violations.ts'
 const PICTURES = join(import.meta.dirname, '../screenshots')
 /** Shown within 3 s. */
 const SHOWN_MS = 3_000
+/** The past is known once all shards were recorded. */
+const RECORDED_MS = 20_000
 const SIZES = [
   { size: 'wide', viewport: { width: 1440, height: 900 } },
   { size: 'medium', viewport: { width: 1000, height: 800 } },
@@ -38,10 +40,21 @@ test('a killed bridge is shown within 3 s, with what it cuts off, and leaves the
   await problem.getByRole('button').click()
   const inspector = page.locator('[data-inspector="bridge b-s2"]')
   await expect(inspector).toContainText('The registry lists it, but it does not respond')
+  let then = ''
+  const recorded = async () => {
+    then = new Date(Date.now() - 1_000).toISOString()
+    const past = await (await page.request.get(`/api/v1/past/topology?at=${then}`)).json()
+    return past.components?.find(({ key }: { key: string }) => key === 'bridge b-s2')?.state
+  }
+  await expect.poll(recorded, { timeout: RECORDED_MS }).toBe('unreachable')
 
   await simulation.act('start-component', { component: 'b-s2' })
   await expect(problem).toHaveCount(0)
   await expect(bridge).toHaveAttribute('data-state', 'ready')
+
+  await page.goto(`/topology?view=table&at=${then}`)
+  await expect(bridge).toHaveAttribute('data-state', 'unreachable')
+  await expect(page.getByText('the past has none')).toBeVisible()
 })
 
 test('the route of a segment is three steps from home by keyboard: palette, name, Enter', async ({ page }) => {

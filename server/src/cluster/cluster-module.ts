@@ -23,7 +23,15 @@ import {
   stopLeadership,
 } from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
-import { createPictures, recordAll, recordGone, recordShard, startPictures, stopPictures } from '../history/pictures.ts'
+import {
+  createPictures,
+  recordAll,
+  recordFabric,
+  recordGone,
+  recordShard,
+  startPictures,
+  stopPictures,
+} from '../history/pictures.ts'
 import { createSeries, loadSeries } from '../history/series.ts'
 import { createNodeHttp } from '../http/node-http.ts'
 import { offerTopics, pollTopics, touchTopic } from '../live/topics.ts'
@@ -70,7 +78,7 @@ const FIGURES_MS = 5_000
 
 const SAVE_MS = 60_000
 
-/** How often a picture may be due: the first is taken soon after the start, the others each minute. */
+/** How often a picture may be due: the first is taken soon after the start, the others each minute; of the fabric after a change. */
 const PICTURE_MS = 2_000
 
 const SUMMARY_MS = 500
@@ -313,7 +321,10 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   every(module, FABRIC_MS, 'updating the topology failed', () => touchTopic(deps.live, 'topology'))
   every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
   every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
-  every(module, PICTURE_MS, 'recording a picture failed', () => recordAll(module.pictures, shardViews(collector)))
+  every(module, PICTURE_MS, 'recording a picture failed', () => {
+    recordAll(module.pictures, shardViews(collector))
+    recordFabric(module.pictures, fabricView(module))
+  })
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
   every(module, CODECS_MS, 'reading the codec list of the registry failed', () => readRegistryCodecs(module))
   await readRegistryCodecs(module)

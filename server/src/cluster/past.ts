@@ -4,7 +4,7 @@ import { problem } from '@vacancy/shared/api/errors'
 import type { Handlers } from '@vacancy/shared/api/route'
 import type { ClusterEvent, Operation, PAST_ROUTES, PastChanges, ShardView, Summary } from '@vacancy/shared/contract'
 import { eventDensity, eventsBetween, eventsOf } from '../history/events.ts'
-import { firstPicture, type PastState, pastState, recordedFrom } from '../history/pictures.ts'
+import { firstPicture, type PastState, pastFabric, pastState, recordedFrom } from '../history/pictures.ts'
 import { readTime } from '../history/series.ts'
 import { attentionSeeds, settleAttention, summarise } from './attention.ts'
 import type { ClusterModule } from './cluster-state.ts'
@@ -32,6 +32,15 @@ export function pastHandlers(module: ClusterModule): Handlers<typeof PAST_ROUTES
       const node = shard.nodes.find((each) => each.id === params.node)
       if (node) return { node, sources: [], config: null, configError: 'Configurations of the past are not recorded.' }
       throw problem('node-not-found', { detail: `${params.shard} had no node ${params.node} then.` })
+    },
+    async 'GET /api/v1/past/topology'({ query }) {
+      const { at } = await stateAt(module, query.at)
+      const view = await pastFabric(module.pictures, at)
+      if (view) return view
+      throw problem('not-recorded', {
+        detail: `The fabric was not recorded at ${utcText(new Date(at))}.`,
+        field: 'at',
+      })
     },
     async 'GET /api/v1/past/operations/{id}'({ params, query }) {
       const at = readTime(query.at, module.deps.clock.wallMs(), 'at')

@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ShardView } from '@vacancy/shared/contract'
+import type { ShardView, TopologyView } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
 import { onBothDatabases } from '@vacancy/testkit/databases'
 import { chance, createRandom, pick, type Random, tries } from '@vacancy/testkit/random'
@@ -17,9 +17,11 @@ import {
   type PastState,
   PICTURES,
   type Pictures,
+  pastFabric,
   pastState,
   recordAll,
   recordedFrom,
+  recordFabric,
   recordGone,
   recordShard,
   stopPictures,
@@ -80,6 +82,20 @@ function described(shard: ShardView): string {
   const { id, state, level, leader, term, voters, votersUp, spare } = shard
   return `${id} ${state} ${level} led by ${leader} in ${term}, ${votersUp}/${voters}, ${spare}; ${nodes.join('; ')}`
 }
+
+const fabricOf = (state: 'ready' | 'unreachable', reads: number) =>
+  ({
+    registry: { address: 'http://127.0.0.1:1', up: true, error: '', warming: false },
+    components: [
+      {
+        ...{ key: 'edge e1', kind: 'edge', id: 'e1', state, level: state === 'ready' ? 'ok' : 'crit', message: state },
+        ...{ version: null, registered: true, lateSince: null, differences: [], reasons: [], cuts: [] },
+        rates: { reads, writes: null, errors: null, p99: null },
+      },
+    ],
+    edges: [],
+    shards: [],
+  }) as unknown as TopologyView
 
 const newFile = () => join(mkdtempSync(join(tmpdir(), 'vacancy-pictures-')), 'x.sqlite')
 
@@ -179,6 +195,29 @@ onBothDatabases((newDatabase) => {
     expect(await from(MINUTE, 5 * MINUTE)).toBe(NOW + MINUTE)
     expect(await from(-5 * MINUTE, -1)).toBeUndefined()
     expect(await from(PICTURES.knownMs + 1, 10 * MINUTE)).toBeUndefined()
+    await pictures.close()
+  })
+
+  test('the fabric of a moment is that of its last change, and unknown where nothing was recorded', async () => {
+    const clock = { now: NOW }
+    const pictures = await recorded(clock)
+    const at = async (ms: number) => (await pastFabric(pictures, NOW + ms))?.components.map(({ state }) => state)
+    recordFabric(pictures, fabricOf('ready', 10))
+    for (let minute = 1; minute <= 10; minute++) {
+      clock.now = NOW + minute * MINUTE
+      recordAll(pictures, [viewOf(simulated('s1'), clock.now)])
+      recordFabric(pictures, fabricOf(minute < 3 ? 'ready' : 'unreachable', 10 + minute))
+    }
+
+    expect(await at(-1)).toBeUndefined()
+    expect(await at(3 * MINUTE - 1)).toEqual(['ready'])
+    expect(await at(3 * MINUTE)).toEqual(['unreachable'])
+    expect(await at(10 * MINUTE)).toEqual(['unreachable'])
+    expect(await at(10 * MINUTE + PICTURES.knownMs + 1)).toBeUndefined()
+    // Figures alone are recorded every five minutes.
+    expect((await pastFabric(pictures, NOW + 2 * MINUTE))?.components[0]?.rates.reads).toBe(10)
+    expect((await pastFabric(pictures, NOW + 9 * MINUTE))?.components[0]?.rates.reads).toBe(18)
+    expect((await pastState(pictures, NOW + 9 * MINUTE))?.shards.map(({ id }) => id)).toEqual(['s1'])
     await pictures.close()
   })
 

@@ -1,11 +1,12 @@
 /**
  * The state of the cluster at any moment of the last 72 h: a picture of all shards each minute, and one of a shard each
- * time it changed in between. The state at a moment is the picture before it, with the changes up to it
- * (docs/design/control-plane.md#the-past). Times without pictures were not observed and are never filled in.
+ * time it changed in between; of the fabric one every five minutes and after each change. The state at a moment is the
+ * picture before it, with the changes up to it (docs/design/control-plane.md#the-past). Times without pictures were not
+ * observed and are never filled in.
  */
 import { promisify } from 'node:util'
 import { deflate, inflate } from 'node:zlib'
-import type { NodeView, ShardView } from '@vacancy/shared/contract'
+import type { NodeView, ShardView, TopologyView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { HistoryDatabase } from './tables.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -14,6 +15,8 @@ export const PICTURES = {
   keptMs: 72 * 3_600_000,
   bytesMax: 512 << 20,
   everyMs: 60_000,
+  /** Of the fabric, which is large and changes rarely. */
+  fabricEveryMs: 300_000,
   /** A state is known this long after a picture: one may come late, or fail once. */
   knownMs: 150_000,
   /** Waiting documents, while the database does not respond. */
@@ -26,11 +29,17 @@ const PRUNED_MS = 3_600_000
 const BATCH = 50
 /** The picture of the whole cluster; shards have names. */
 const WHOLE = ''
+/** The picture of the fabric: no name has a line break. */
+const FABRIC = '\nfabric'
 
 const pack = promisify(deflate)
 const unpack = promisify(inflate)
 
-type Waiting = { readonly shard: string; readonly at: number; readonly value: ShardView | readonly ShardView[] | null }
+type Waiting = {
+  readonly shard: string
+  readonly at: number
+  readonly value: ShardView | readonly ShardView[] | TopologyView | null
+}
 
 export type Pictures = {
   readonly database: HistoryDatabase
@@ -40,6 +49,8 @@ export type Pictures = {
   readonly known: Map<string, string>
   /** When all shards were last recorded; undefined until the first time. */
   wholeAt: number | undefined
+  /** The fabric when it was last recorded. */
+  fabric: { readonly at: number; readonly state: string } | undefined
   waiting: Waiting[]
   readonly turns: Turns
   readonly timers: NodeJS.Timeout[]
@@ -47,7 +58,7 @@ export type Pictures = {
 
 export function createPictures(database: HistoryDatabase, log: Log, wallMs: () => number): Pictures {
   return {
-    ...{ database, log, wallMs, known: new Map(), wholeAt: undefined, waiting: [] },
+    ...{ database, log, wallMs, known: new Map(), wholeAt: undefined, fabric: undefined, waiting: [] },
     timers: [],
     turns: createTurns((error) => log.error({ err: error }, 'storing pictures failed')),
   }
@@ -76,6 +87,16 @@ export function recordAll(pictures: Pictures, views: readonly ShardView[]): void
   add(pictures, { shard: WHOLE, at, value: views })
 }
 
+/** Records the fabric when it differs from its last picture in more than figures, and every five minutes. */
+export function recordFabric(pictures: Pictures, view: TopologyView): void {
+  const at = pictures.wallMs()
+  const state = fabricState(view)
+  const { fabric } = pictures
+  if (fabric?.state === state && at - fabric.at < PICTURES.fabricEveryMs && at >= fabric.at) return
+  pictures.fabric = { at, state }
+  add(pictures, { shard: FABRIC, at, value: view })
+}
+
 function add(pictures: Pictures, one: Waiting): void {
   pictures.waiting.push(one)
   const { waiting } = pictures
@@ -100,6 +121,18 @@ function nodeState(node: NodeView): readonly unknown[] {
     ...[namesLeader, version, startedAt, node.orderedHash, node.snapshot?.id, node.apiUrl],
     node.reasons.map(({ reason }) => reason),
   ]
+}
+
+function fabricState({ registry, components, edges, shards }: TopologyView): string {
+  return JSON.stringify([
+    registry,
+    components.map((one) => [
+      ...[one.key, one.state, one.level, withoutFigures(one.message), one.version, one.registered],
+      ...[one.lateSince !== null, one.differences, one.reasons.map(({ name }) => name), one.cuts],
+    ]),
+    edges.map(({ from, to, state, level }) => [from, to, state, level]),
+    shards.map(({ id, zone, served }) => [id, zone, served]),
+  ])
 }
 
 function withoutFigures(message: string): string {
@@ -192,7 +225,7 @@ export async function pastState(pictures: Pictures, at: number): Promise<PastSta
   const changes = await database
     .selectFrom('cluster_pictures')
     .select(['shard', 'document'])
-    .where('shard', '<>', WHOLE)
+    .where('shard', 'not in', [WHOLE, FABRIC])
     .where('at', '>=', picturedAt)
     .where('at', '<=', at)
     .orderBy('at')
@@ -204,6 +237,21 @@ export async function pastState(pictures: Pictures, at: number): Promise<PastSta
     else shards.set(shard, (await read(document)) as ShardView)
   }
   return { at, picturedAt, shards: [...shards.values()].sort((a, b) => (a.id < b.id ? -1 : 1)) }
+}
+
+/** The fabric at a moment; undefined when the cluster, or the fabric, was not recorded shortly before it. */
+export async function pastFabric(pictures: Pictures, at: number): Promise<TopologyView | undefined> {
+  if ((await pastState(pictures, at)) === undefined) return undefined
+  const last = await pictures.database
+    .selectFrom('cluster_pictures')
+    .select(['at', 'document'])
+    .where('shard', '=', FABRIC)
+    .where('at', '<=', at)
+    .orderBy('at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (!last || at - Number(last.at) > PICTURES.fabricEveryMs + PICTURES.knownMs) return undefined
+  return (await read(last.document)) as TopologyView
 }
 
 async function read(document: string): Promise<unknown> {

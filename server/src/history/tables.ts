@@ -29,7 +29,10 @@ export type HistoryTables = {
     leader: string | null
     term: number | null
   }
-  /** States of shards: the whole cluster each minute with the shard '', and each shard when it changed in between. */
+  /**
+   * States of shards: the whole cluster each minute with the shard '', and each shard when it changed in between. The
+   * fabric has a name that no shard can have.
+   */
   cluster_pictures: {
     shard: string
     at: number

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { clusterEvent, eventKinds, nodeDocument, operation, shardView, summary } from './cluster-view.ts'
 import { type ControlRoute, count, time } from './control.ts'
+import { topologyView } from './topology-view.ts'
 
 const PAST_LIMITS = { hours: 72, stepsMax: 480, eventsMax: 500 } as const
 
@@ -67,6 +68,12 @@ export const PAST_ROUTES = {
     params: z.object({ shard: id, node: id }),
     query: z.object({ at: moment }),
     response: nodeDocument,
+  },
+  'GET /api/v1/past/topology': {
+    access: 'viewer',
+    summary: 'The fabric as it was at a moment: components, connections, and what was cut off.',
+    query: z.object({ at: moment }),
+    response: topologyView,
   },
   'GET /api/v1/past/operations/{id}': {
     access: 'viewer',

@@ -84,7 +84,7 @@ const fabricShard = z.object({
   served: z.boolean().nullable(),
 })
 
-const topologyView = z.object({
+export const topologyView = z.object({
   registry: z.object({
     address: z.string().nullable(),
     up: z.boolean(),

@@ -274,7 +274,7 @@ export function useLive<T extends LiveTopic, V = LiveValue<T>>(
   })
 }
 
-const isRecorded = (topic: string) => /^(summary$|shard:|node:|op:)/.test(topic)
+const isRecorded = (topic: string) => /^(summary$|topology$|shard:|node:|op:)/.test(topic)
 
 const isPastOf = (key: readonly unknown[] | undefined, topic: string | undefined) =>
   key?.[0] === 'past' && key[1] === topic

@@ -5,7 +5,7 @@ export const bar = {
   label: 'Past view',
   title: (at: string) => `Past: ${at}`,
   disabled: 'Actions are disabled.',
-  partial: 'This page shows only the present. Overview, shards, nodes, events and charts have a past.',
+  partial: 'This page shows only the present. Overview, shards, nodes, topology, events and charts have a past.',
   back: 'Back to now',
   moment: 'Moment (UTC)',
   invalid: 'Not a moment in the past. Such as 18:20 or 2026-11-20 18:00.',

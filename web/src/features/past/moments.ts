@@ -17,5 +17,5 @@ export function shardOf(path: string): string | undefined {
 
 /** Whether a page shows recorded values. */
 export function hasPast(path: string): boolean {
-  return /^\/($|shards($|\/[^/]+($|\/(events|metrics|nodes\/[^/]+)$)))|^\/dashboards\//.test(path)
+  return /^\/($|topology$|shards($|\/[^/]+($|\/(events|metrics|nodes\/[^/]+)$)))|^\/dashboards\//.test(path)
 }

@@ -39,7 +39,15 @@ test('pages of a shard step through its own events', () => {
 })
 
 test('pages without a past are known', () => {
-  for (const path of ['/', '/shards', '/shards/s1', '/shards/s1/nodes/n1', '/shards/s1/events', '/shards/s1/metrics'])
+  for (const path of [
+    '/',
+    '/topology',
+    '/shards',
+    '/shards/s1',
+    '/shards/s1/nodes/n1',
+    '/shards/s1/events',
+    '/shards/s1/metrics',
+  ])
     expect(hasPast(path)).toBe(true)
   for (const path of ['/playground', '/shards/s1/config', '/shards/s1/snapshots', '/registry/services'])
     expect(hasPast(path)).toBe(false)

@@ -2,6 +2,7 @@
 import type { RouteHop } from '@vacancy/shared/contract'
 /** The fabric as map, table and text, with an inspector and the route of a segment. */
 import { type FormEvent, Suspense, useCallback, useMemo, useState } from 'react'
+import { useMoment } from '../../lib/address.tsx'
 import { call } from '../../lib/api.ts'
 import { duration } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
@@ -29,6 +30,8 @@ type RouteFormProps = { readonly segment: string; readonly onSegment: (segment: 
 /** Where a segment goes, and why: the reply of each component on the way. */
 function RoutePanel({ onFocus }: { readonly onFocus: (key: string) => void }) {
   const [segment, setSegment] = useUrlParam('segment')
+  const moment = useMoment()
+  if (moment !== undefined) return <p className="text-text-2">{copy.route.past}</p>
   return (
     <>
       <RouteForm key={segment} segment={segment} onSegment={(next) => setSegment(next, { push: true })} />
@@ -155,7 +158,7 @@ export function TopologyPage() {
     <Page
       id="topology"
       title={copy.page.title}
-      ready={model !== undefined && summary.data !== undefined}
+      ready={(model !== undefined && summary.data !== undefined) || topology.isError}
       lead={model && copy.page.lead(model.view.components.length, problems.length)}
     >
       <RoutePanel onFocus={open} />
