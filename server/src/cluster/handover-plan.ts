@@ -1,6 +1,7 @@
 /** Which leaders a handover moves where, and which stay. Pure. */
 import { createHash } from 'node:crypto'
 import type { Environment, Handover, HandoverPlan, HandoverScope, NodeView } from '@vacancy/shared/contract'
+import { zoneText } from '@vacancy/shared/numbers'
 import { isWithin, stopsOf } from './impact.ts'
 import type { PlanContext } from './operation-types.ts'
 import { planTransfer } from './plans.ts'
@@ -18,7 +19,7 @@ export function planPrepare(
     const leader = shard.nodes.find(({ id }) => id === shard.leader)
     return leader && isWithin(scope, leader) ? [awayFrom(scope, leader, context)] : []
   })
-  const title = `Hand over the leaders of ${textOf(scope)}`
+  const title = `Hand over the leaders of ${placeText(scope)}`
   const plan = completed('prepare', scope, null, title, items, environment)
   return {
     ...plan,
@@ -40,13 +41,18 @@ export function planBack(
     if (!context || context.shard.leader === from) return []
     return [transferOf(context, from)]
   })
-  const title = `Bring leaders back to ${textOf(earlier.scope)}`
+  const title = `Bring leaders back to ${placeText(earlier.scope)}`
   return completed('bring-back', earlier.scope, earlier.id, title, items, environment)
 }
 
-/** "zone eu-1". */
+/** Kind and name, for the audit log. */
 export function textOf({ kind, name }: HandoverScope): string {
   return `${kind} ${name}`
+}
+
+/** The same within a sentence: "zone eu-1", and "zone-1" for a name that says so itself. */
+export function placeText(scope: HandoverScope): string {
+  return scope.kind === 'zone' ? zoneText(scope.name) : textOf(scope)
 }
 
 type Planned = Item & { readonly worstPauseMs: number | null }
@@ -60,7 +66,7 @@ function awayFrom(scope: HandoverScope, leader: NodeView, context: PlanContext):
   const [best] = plans
   if (best) return best
   const blocked =
-    shard.mode === 'standalone' ? 'a standalone node has no replicas' : `no voter is outside ${textOf(scope)}`
+    shard.mode === 'standalone' ? 'a standalone node has no replicas' : `no voter is outside ${placeText(scope)}`
   return { shard: shard.id, from: leader.id, to: null, blocked, warnings: [], worstPauseMs: null }
 }
 

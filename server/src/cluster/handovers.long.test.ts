@@ -66,7 +66,7 @@ test('all leaders of a zone move out one after another, and return', async () =>
   const api = apiOf(world)
 
   const plan = await api.plan({ zone: 'zone-1' })
-  expect(plan).toMatchObject({ title: 'Hand over the leaders of zone zone-1', moves: 3 })
+  expect(plan).toMatchObject({ title: 'Hand over the leaders of zone-1', moves: 3 })
   const { id } = await api.start({ zone: 'zone-1' }, plan.basis)
   const done = await api.settled(id)
 

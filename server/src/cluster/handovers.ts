@@ -17,7 +17,7 @@ import {
   type HandoverView,
   type Operation,
 } from '@vacancy/shared/contract'
-import { planBack, planPrepare, textOf } from './handover-plan.ts'
+import { placeText, planBack, planPrepare, textOf } from './handover-plan.ts'
 import { isWithin, stopsOf } from './impact.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { isRunning, type Operations, time } from './operation-state.ts'
@@ -82,7 +82,7 @@ async function planHandover(handovers: Handovers, request: HandoverRequest, isAd
       : ({ kind: 'machine', name: request.machine } as const)
   const contexts = shards().map((id) => operations.planContext(id, isAdmin))
   if (!contexts.some(({ shard }) => shard.nodes.some((node) => isWithin(scope, node)))) {
-    throw problem('handover-scope-not-found', { detail: `No node matches ${textOf(scope)}.` })
+    throw problem('handover-scope-not-found', { detail: `No node matches ${placeText(scope)}.` })
   }
   return planPrepare(scope, contexts, environment)
 }
@@ -323,7 +323,7 @@ function leadsElsewhere(handover: Handover, item: HandoverItem, { shard }: PlanC
   if (shard.leader === item.to) return `${item.to} leads already`
   const leader = shard.nodes.find(({ id }) => id === shard.leader)
   const isDone = handover.kind === 'prepare' && leader !== undefined && !isWithin(handover.scope, leader)
-  return isDone ? `${shard.leader} leads, outside ${textOf(handover.scope)}` : undefined
+  return isDone ? `${shard.leader} leads, outside ${placeText(handover.scope)}` : undefined
 }
 
 /** Its operation: the one that runs already after a restart, else a new one. */

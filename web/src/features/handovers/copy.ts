@@ -1,6 +1,9 @@
 /** Texts of handovers: all leaders of a zone or machine move before a restart, and back. */
-import type { ShardImpact } from '@vacancy/shared/contract'
-import { counted } from '../../lib/format.ts'
+import type { HandoverScope, ShardImpact } from '@vacancy/shared/contract'
+import { counted, zoneText } from '../../lib/format.ts'
+
+/** "zone eu-1", "machine m1". */
+export const placeText = ({ kind, name }: HandoverScope) => (kind === 'zone' ? zoneText(name) : `${kind} ${name}`)
 
 export const plan = {
   title: 'Prepare for restart',

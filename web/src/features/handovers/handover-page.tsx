@@ -65,7 +65,7 @@ export function HandoverPage({ id }: { readonly id: string }) {
       {handover && (
         <>
           <Outcome handover={handover} stops={handover.stops} />
-          <Stops scope={`${handover.scope.kind} ${handover.scope.name}`} stops={handover.stops} />
+          <Stops scope={copy.placeText(handover.scope)} stops={handover.stops} />
           <Items items={handover.items} />
         </>
       )}
@@ -78,7 +78,7 @@ function Outcome({ handover, stops }: { readonly handover: Handover; readonly st
   const planned = items.filter((item) => item.state !== 'stays')
   const over = planned.filter((item) => item.state === 'done' || item.state === 'skipped').length
   const stay = items.length - planned.length
-  const place = `${scope.kind} ${scope.name}`
+  const place = copy.placeText(scope)
   if (state === 'stopped') {
     return (
       <Banner level="crit" title={message}>

@@ -129,3 +129,12 @@ test('a viewer sees the plan and the role it takes', async () => {
   expect(start.getAttribute('aria-disabled')).toBe('true')
   expect(screen.getAllByText(/admin role/).length).toBeGreaterThan(0)
 })
+
+test('a zone without leaders asks for no reason and has no button, and says whether it can be restarted', async () => {
+  serve({ 'POST /api/v1/handovers/plan': { ...PLAN, scope: { kind: 'zone', name: 'zone-1' }, items: [], moves: 0 } })
+  renderPage('/operations/handovers/new?zone=zone-1')
+
+  expect(await screen.findByText(/^No leader is left in zone-1. It can be restarted/)).toBeTruthy()
+  expect(screen.queryByRole('button', { name: /^Hand over/ })).toBeNull()
+  expect(screen.queryByRole('textbox', { name: /^Reason/ })).toBeNull()
+})

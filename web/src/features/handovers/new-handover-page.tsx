@@ -72,8 +72,12 @@ function Plan({ request, plan, refetch }: PlanProps) {
   const isBack = plan.kind === 'bring-back'
   const action = (isBack ? copy.plan.startBack : copy.plan.start)(plan.moves)
   useKey('mod+enter', run, action)
-  const scope = `${plan.scope.kind} ${plan.scope.name}`
-  const outcome = (isBack ? copy.plan.outcomeBack : copy.plan.outcome)(plan.moves, scope)
+  const scope = copy.placeText(plan.scope)
+  const outcome = isBack
+    ? copy.plan.outcomeBack(plan.moves, scope)
+    : plan.items.length > 0
+      ? copy.plan.outcome(plan.moves, scope)
+      : (plan.stops.length > 0 ? copy.handover.doneUnsafe : copy.handover.doneAll)(scope)
   const isOutdated = start.error?.code === 'plan-out-of-date'
   return (
     <form onSubmit={run} className="grid gap-4">
@@ -88,31 +92,36 @@ function Plan({ request, plan, refetch }: PlanProps) {
       </p>
       <Stops scope={scope} stops={plan.stops} />
       <Risks plan={plan} />
-      <p className="prose text-text-2">{copy.plan.rules}</p>
-      <div className="flex flex-wrap items-end gap-3">
-        <TextField
-          label={copy.plan.reason}
-          hint={plan.reasonRequired ? copy.plan.reasonRequired(REASON_MIN) : copy.plan.reasonOptional}
-          required={plan.reasonRequired}
-          fieldClassName="w-full sm:w-120"
-          value={reason}
-          maxLength={REASON_MAX}
-          autoComplete="off"
-          onChange={setReason}
-        />
-        <Button
-          kind="primary"
-          why={why}
-          busy={start.isPending}
-          aria-keyshortcuts="Control+Enter Meta+Enter"
-          data-tip={why ?? copy.plan.keys}
-          onClick={() => run()}
-        >
-          {action}
-        </Button>
-        {why !== undefined && <p className="pb-1.5 text-text-2">{why}</p>}
-        <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
-      </div>
+      {/* Without a leader to move there is nothing to start, and so no reason to give. */}
+      {plan.moves > 0 && (
+        <>
+          <p className="prose text-text-2">{copy.plan.rules}</p>
+          <div className="flex flex-wrap items-end gap-3">
+            <TextField
+              label={copy.plan.reason}
+              hint={plan.reasonRequired ? copy.plan.reasonRequired(REASON_MIN) : copy.plan.reasonOptional}
+              required={plan.reasonRequired}
+              fieldClassName="w-full sm:w-120"
+              value={reason}
+              maxLength={REASON_MAX}
+              autoComplete="off"
+              onChange={setReason}
+            />
+            <Button
+              kind="primary"
+              why={why}
+              busy={start.isPending}
+              aria-keyshortcuts="Control+Enter Meta+Enter"
+              data-tip={why ?? copy.plan.keys}
+              onClick={() => run()}
+            >
+              {action}
+            </Button>
+            {why !== undefined && <p className="pb-1.5 text-text-2">{why}</p>}
+            <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
+          </div>
+        </>
+      )}
       <Leaders plan={plan} />
     </form>
   )
