@@ -225,10 +225,14 @@ function transferTargets(context: PlanContext): { node: string; message: string;
     .sort((a, b) => (a.lagEntries ?? Number.MAX_SAFE_INTEGER) - (b.lagEntries ?? Number.MAX_SAFE_INTEGER))
     .map((node) => {
       const against = transferChecks(context, node, {}).filter(({ level }) => level === 'block')
-      const lag = node.lagEntries === null ? 'lag not known' : `lag ${lagText(node.lagEntries, node.lagSeconds)}`
+      const lag = node.lagEntries === null ? 'lag not known' : behindText(node.lagEntries, node.lagSeconds)
       return { node: node.id, message: against[0]?.text ?? lag, blocked: against.length > 0 }
     })
     .sort((a, b) => Number(a.blocked) - Number(b.blocked))
+}
+
+function behindText(entries: number, seconds: number | null): string {
+  return entries === 0 ? 'no lag' : `lag ${lagText(entries, seconds)}`
 }
 
 function transferChecks(
@@ -279,7 +283,7 @@ function transferChecks(
         }
       : {
           ...check('lag', lag === null ? undefined : !isFar && !isBehind, isFar ? 'block' : 'warn', {
-            ok: `lag ${behind}`,
+            ok: behindText(lag ?? 0, target?.lagSeconds ?? null),
             bad: isFar ? `${name} is far behind, ${behind}: the leader would abort` : `${name} is behind, ${behind}`,
             unknown: `how far ${name} is behind is not known`,
           }),
@@ -490,10 +494,9 @@ function pauseOf(context: PlanContext): Plan['writePause'] {
   const { shard, clusterPause } = context
   const reported = shard.writePause ?? clusterPause
   if (!reported) return null
-  const where = shard.writePause
-    ? `last ${reported.count} transfers of ${shard.id}`
-    : `last ${reported.count} transfers of other shards`
-  return { expected: reported.median, worst: reported.worst, source: where }
+  const transfers = reported.count === 1 ? 'last transfer' : `last ${reported.count} transfers`
+  const source = `${transfers} of ${shard.writePause ? shard.id : 'other shards'}`
+  return { expected: reported.median, worst: reported.worst, source }
 }
 
 function pauseEffects(context: PlanContext): PlanDraft['effects'] {

@@ -100,6 +100,14 @@ describe('code in several languages', () => {
     expect(copied()).toEqual(['await shards()'])
   })
 
+  test('breaks its lines between words, never within one', () => {
+    const code = 'vacancy cluster transfer n2 --token-file token'
+    render(<CodeTabs label="Examples" wrap tabs={[{ id: 'cli', label: 'Command line', code }]} />)
+    const word = screen.getByText('--token-file')
+    expect(word.className).toContain('inline-block')
+    expect(word.closest('code')?.textContent).toBe(code)
+  })
+
   test('can be scrolled by keyboard', async () => {
     render(<CodeTabs label="Examples" tabs={tabs} />)
     expect(screen.getByText('curl /shards').closest('pre')?.tabIndex).toBe(0)

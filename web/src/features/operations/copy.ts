@@ -1,5 +1,6 @@
 /** Texts of operations. The tray has its own (tray-copy.ts), since the shell loads it; so do plans (plan-copy.ts). */
 import type { OperationState } from '@vacancy/shared/contract'
+import { count } from '../../lib/format.ts'
 
 /** What a state means for the shard. */
 export const meanings: Record<OperationState, string> = {
@@ -46,7 +47,7 @@ export const operation = {
   label: (id: string) => `Operation ${id}`,
   by: (name: string) => `by ${name},`,
   progress: (title: string) => `Progress of ${title}`,
-  progressOf: (done: number, total: number, unit: string) => `${done} of ${total} ${unit}`,
+  progressOf: (done: number, total: number, unit: string) => `${count(done)} of ${count(total)} ${unit}`,
   steps: 'Steps',
   stepStates: { waiting: 'waiting', running: 'running', done: 'done', failed: 'failed', skipped: 'skipped' },
   response: 'Response of the cluster:',
@@ -56,9 +57,9 @@ export const operation = {
   undo: 'Undo…',
   open: 'Open operation',
   copy: 'Copy operation as text',
-  pause: (pause: number, estimate: number | undefined) =>
-    `Writes paused for about ${pause} ms${estimate === undefined ? '' : ` (estimate ${estimate} ms)`}.`,
-  uncertainty: (milliseconds: number) => `Times are accurate to ± ${milliseconds} ms.`,
+  pause: (pause: string, estimate: string | undefined) =>
+    `Writes paused for about ${pause}${estimate === undefined ? '' : ` (estimate ${estimate})`}.`,
+  uncertainty: (time: string) => `Times are accurate to ± ${time}.`,
   startedBy: (name: string, time: string, reason: string) =>
     `by ${name}, ${time}${reason === '' ? '' : `, reason: ${reason}`}`,
 }

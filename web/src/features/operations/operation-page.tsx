@@ -10,6 +10,7 @@ import { LinkButton } from '../../ui/button.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
+import { OperationStateBadge } from './operation-state.tsx'
 import { OperationStrip } from './operation-strip.tsx'
 import { isRunning } from './operation-view.ts'
 
@@ -29,6 +30,7 @@ export function OperationPage({ id }: { readonly id: string }) {
       where={copy.list.title}
       ready={operation !== undefined || isNotFound}
       crumbs={[{ href: routes.operations(), label: copy.list.title }]}
+      badge={operation && <OperationStateBadge operation={operation} />}
       actions={
         operation && (
           <LinkButton href={routes.shard(operation.shard)}>{copy.operation.openShard(operation.shard)}</LinkButton>

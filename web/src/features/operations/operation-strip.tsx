@@ -9,6 +9,7 @@ import clsx from 'clsx'
 import { useEffect } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { dismissOperation } from '../../lib/followed-operations.ts'
+import { duration } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { useWhyNotOn } from '../../lib/quorum.ts'
 import { routes } from '../../lib/routes.ts'
@@ -54,8 +55,13 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
       className="rounded-panel border border-line bg-surface"
     >
       <header className="flex flex-wrap items-center gap-x-4 gap-y-1 border-line border-b px-4 py-2">
-        <h2 className="text-section">{operation.title}</h2>
-        <OperationStateBadge operation={operation} />
+        {/* A page has both above. */}
+        {!isPage && (
+          <>
+            <h2 className="text-section">{operation.title}</h2>
+            <OperationStateBadge operation={operation} />
+          </>
+        )}
         <span className="text-small text-text-3">
           {copy.operation.by(operation.by)} <Age at={operation.createdAt} />
         </span>
@@ -77,7 +83,9 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
           />
         )}
         <p className={clsx('prose', running ? 'text-text-2' : 'text-text')}>
-          {operation.message} <span className="text-text-3">{copy.meanings[operation.state]}</span>
+          {operation.message}
+          {/* That of a proven outcome is the badge. */}
+          {operation.state !== 'done' && <span className="text-text-3"> {copy.meanings[operation.state]}</span>}
         </p>
         {operation.notice !== '' && running && (
           <p className="flex items-center gap-2 text-warn">
@@ -118,7 +126,7 @@ function Steps({ steps }: { readonly steps: Operation['steps'] }) {
             <span className={step.state === 'waiting' || step.state === 'skipped' ? 'text-text-3' : 'text-text'}>
               {step.text}
             </span>
-            <span className="num text-small text-text-2">{milliseconds === null ? '' : `${milliseconds} ms`}</span>
+            <span className="num text-small text-text-2">{milliseconds === null ? '' : duration(milliseconds)}</span>
             <span className="col-start-2 col-end-[-1] break-words text-small text-text-3 sm:col-start-4">
               {step.evidence}
             </span>

@@ -1,6 +1,7 @@
 /** An operation as text. Apart from operation-view.ts, which the shell loads. Pure. */
 
 import type { Operation } from '@vacancy/shared/contract'
+import { duration } from '../../lib/format.ts'
 import * as copy from './copy.ts'
 import { states } from './tray-copy.ts'
 
@@ -19,7 +20,7 @@ export function operationText(operation: Operation): string {
     copy.operation.startedBy(operation.by, operation.createdAt, operation.reason),
   ]
   const steps = operation.steps.map((step) => {
-    const time = step.milliseconds === null ? '' : `  ${Math.round(step.milliseconds)} ms`
+    const time = step.milliseconds === null ? '' : `  ${duration(step.milliseconds)}`
     const evidence = step.evidence === '' ? '' : `  ${step.evidence}`
     return ` ${STEP_MARKS[step.state]} ${step.text}${time}${evidence}`
   })
@@ -30,8 +31,8 @@ export function operationText(operation: Operation): string {
 
 /** "Writes paused for about 130 ms (estimate 180 ms). Times are accurate to ± 50 ms." */
 export function timesText(operation: Operation): string {
-  const uncertainty = operation.uncertaintyMs > 0 ? copy.operation.uncertainty(Math.round(operation.uncertaintyMs)) : ''
+  const uncertainty = operation.uncertaintyMs > 0 ? copy.operation.uncertainty(duration(operation.uncertaintyMs)) : ''
   if (operation.pauseMs === null) return uncertainty
-  const estimate = operation.expectedPauseMs === null ? undefined : Math.round(operation.expectedPauseMs)
-  return [copy.operation.pause(Math.round(operation.pauseMs), estimate), uncertainty].filter(Boolean).join(' ')
+  const estimate = operation.expectedPauseMs === null ? undefined : duration(operation.expectedPauseMs)
+  return [copy.operation.pause(duration(operation.pauseMs), estimate), uncertainty].filter(Boolean).join(' ')
 }

@@ -353,7 +353,9 @@ function Targets({ plan, request, onRequest }: OfPlan) {
   const isReplacement = plan.kind === 'replace-voter'
   const chosen = isReplacement ? replacementOf(plan) : plan.node
   if (chosen === '') return null
-  const options = [{ node: chosen, hint: of.get(chosen)?.message ?? '' }, ...others]
+  // The same of all of them: how far a target of a transfer is behind, else its state.
+  const lag = plan.kind === 'transfer' ? plan.checks.find(({ id }) => id === 'lag')?.text : undefined
+  const options = [{ node: chosen, hint: lag ?? of.get(chosen)?.message ?? '' }, ...others]
     // By id, so that the chosen one does not move.
     .sort((a, b) => (a.node < b.node ? -1 : 1))
     .map(({ node, hint }) => ({ value: node, label: node, hint }))
@@ -377,9 +379,13 @@ function Effects({ plan }: { readonly plan: Plan }) {
     <section className="grid gap-2">
       <h3 className="text-body text-text-2">{copy.plan.effects}</h3>
       <ul className="grid gap-1.5">
-        {plan.effects.map((effect) => (
-          <li key={effect.text} className="prose">
-            {effect.text} {effect.source !== '' && <span className="text-small text-text-3">({effect.source})</span>}
+        {plan.effects.map(({ text, source }, at) => (
+          <li key={text} className="prose">
+            {/* Once for all that have it in a row. */}
+            {text}{' '}
+            {source !== '' && source !== plan.effects[at + 1]?.source && (
+              <span className="text-small text-text-3">({source})</span>
+            )}
           </li>
         ))}
       </ul>
