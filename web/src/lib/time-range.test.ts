@@ -145,7 +145,7 @@ describe('zooming', () => {
   })
 
   test('by keys halves the range, or moves it by a third, not beyond now', () => {
-    expect(rangeText(stepRange(hour, NOW, 'in'))).toBe('2026-11-20 17:45..18:15')
+    expect(rangeText(stepRange(hour, NOW, 'in'))).toBe('2026-11-20 18:00..18:30')
     expect(rangeText(stepRange(hour, NOW, 'earlier'))).toBe('2026-11-20 17:10..18:10')
     expect(rangeText(stepRange(hour, NOW, 'later'))).toBe('2026-11-20 17:30..18:30')
     const past = rangeBetweenMs(at('20T12:00:00'), at('20T15:00:00'))

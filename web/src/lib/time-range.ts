@@ -123,11 +123,15 @@ export function zoomOut(
   return { history, range: { from: isoOf(Math.round(end - length)), to: isoOf(Math.round(end)) } }
 }
 
-/** Half of a range, or a third of it earlier or later: zooming and panning without a pointer. */
+/** Half of a range, its end if that is now, or a third of it earlier or later: zooming and panning without a pointer. */
 export function stepRange(shown: TimeRange, now: number, step: 'in' | 'earlier' | 'later'): TimeRange {
   const [from, to] = [boundMs(shown.from, now), boundMs(shown.to, now)]
   const length = to - from
-  if (step === 'in') return rangeBetweenMs(from + length / 4, to - length / 4)
+  if (step === 'in') {
+    // The newest values stay: charts start where data start, which may be late in the range.
+    const cut = shown.to === 'now' ? 0 : length / 4
+    return rangeBetweenMs(to - cut - length / 2, to - cut)
+  }
   const by = Math.round(length / 3)
   const end = step === 'earlier' ? to - by : Math.min(now, to + by)
   return { from: isoOf(end - length), to: isoOf(end) }

@@ -72,6 +72,7 @@ export const timeChart = {
   showTable: (title: string) => `Show ${title} as table`,
   timeColumn: 'UTC',
   noData: 'No data in this time range.',
+  gap: 'not recorded',
   last: 'last',
   min: 'min',
   max: 'max',

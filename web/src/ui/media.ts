@@ -4,6 +4,8 @@ import { FirstPaintContext } from './first-paint.ts'
 
 /** Below this width short tables become cards. */
 export const NARROW = '(max-width: 599.98px)'
+/** Below this width there is no room for a second column. */
+export const NO_SECOND_COLUMN = '(max-width: 899.98px)'
 /** Below this width there is no room for a third column. */
 export const NO_THIRD_COLUMN = '(max-width: 1279.98px)'
 /** Whether a media query matches. The server only guesses whether the window is narrow; other queries are false there. */

@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { clock, day } from '../lib/format.ts'
 import { readColours } from './colours.ts'
 import { queueDraw } from './draw-queue.ts'
-import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart-lines.ts'
+import { type CanvasProps, gapsOf, lookOf, PLAIN, SERIES_MAX } from './time-chart-lines.ts'
 
 /** Half of the width of a time label below the axis may stick out. */
 const END_PADDING = 26
@@ -13,6 +13,10 @@ const DIGIT_WIDTH = 6.3
 const TOP_PADDING = 8
 /** Room for the names of the events. */
 const MARKS_PADDING = 18
+/** The height of a mark without its name. */
+const TICK = 6
+/** Between the lines of the hatching. */
+const HATCH = 6
 /** Shorter drags are clicks. */
 const DRAG_MIN = 4
 /** A click this close to an event pins its time. */
@@ -25,10 +29,10 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
   const chart = useRef<Drawn>(undefined)
   const latest = useRef(props)
   latest.current = props
-  const { from, stepSeconds, series, marks, height, sync, control, moveTo } = props
+  const { from, stepSeconds, series, marks, hasNames, height, sync, control, moveTo } = props
   const pin = control?.pin
   // The chart is created again when its lines change; new values only update it.
-  const lines = series.map(({ label }) => label).join('\n')
+  const lines = series.map((line, at) => `${line.label} ${JSON.stringify(lookOf(line, at))}`).join('\n')
 
   // `lines` stands for the series; the next effect updates their values.
   useEffect(() => {
@@ -38,7 +42,7 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
     let cancelDraw = () => {}
     const make = () => {
       const theme = `${document.documentElement.dataset['theme']} ${dark.matches}`
-      const madeOf = [lines, height, sync, theme].join('\n')
+      const madeOf = [lines, hasNames, height, sync, theme].join('\n')
       cancelDraw()
       // Unchanged, on a page that was hidden.
       if (chart.current?.madeOf === madeOf) return
@@ -72,7 +76,7 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
       chart.current?.plot.destroy()
       chart.current = undefined
     }
-  }, [lines, height, sync, moveTo])
+  }, [lines, hasNames, height, sync, moveTo])
 
   // The values are read through `latest`.
   useEffect(() => {
@@ -146,7 +150,12 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
     height,
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     legend: { show: false },
-    padding: [() => (latest.current.marks.length > 0 ? MARKS_PADDING : TOP_PADDING), END_PADDING, 0, 0],
+    padding: [
+      () => (latest.current.hasNames && latest.current.marks.length > 0 ? MARKS_PADDING : TOP_PADDING),
+      END_PADDING,
+      0,
+      0,
+    ],
     cursor: {
       y: false,
       drag: { x: latest.current.control !== undefined, y: false, dist: DRAG_MIN, setScale: false },
@@ -175,26 +184,32 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
         ...axis,
         space: 28,
         incrs: INCREMENTS,
+        filter: (_chart, splits) => shownSplits(latest.current, splits),
+        grid: { ...axis.grid, filter: (_chart, splits) => shownSplits(latest.current, splits) },
         // As wide as its longest label, so that the plot has the rest of the cell.
         size: (_chart, labels) => 12 + DIGIT_WIDTH * Math.max(2, ...(labels ?? []).map((label) => label.length)),
-        values: (_chart, splits) => valueLabels(latest.current, splits),
+        values: (_chart, splits) => splits.map((value) => (value === null ? '' : latest.current.format(value))),
       },
     ],
     series: [
       {},
-      ...series.map(({ label }, at) => ({
-        label,
-        stroke: colours.lines[at] ?? '',
-        width: 1.5,
-        dash: [...(DASHES[at] ?? [])],
-        points: { show: false },
-        // A missing value is a gap, never zero or a connecting line.
-        spanGaps: false,
-      })),
+      ...series.map((line, at) => {
+        const { colour, dash } = lookOf(line, at)
+        return {
+          label: line.label,
+          stroke: (colour === PLAIN ? colours.text : colours.lines[colour]) ?? '',
+          width: 1.5,
+          dash: [...dash],
+          points: { show: false },
+          // A missing value is a gap, never zero or a connecting line.
+          spanGaps: false,
+        }
+      }),
     ],
     hooks: {
       setCursor: [(chart) => latest.current.onCursor(chart.cursor.idx ?? undefined)],
       setSelect: [(chart) => onSelect(chart, latest.current)],
+      drawClear: [(chart) => drawGaps(chart, latest.current, colours.quiet)],
       draw: [
         (chart) => drawMarks(chart, latest.current, colours),
         (chart) => drawPin(chart, latest.current, colours.accent),
@@ -218,10 +233,10 @@ function timeLabels(_chart: UPlot, splits: number[]): string[] {
   })
 }
 
-/** Without any value above zero only the zero is a label. */
-function valueLabels({ series, format }: CanvasProps, splits: number[]): string[] {
+/** Without any value above zero only the zero has a line and a label. */
+function shownSplits({ series }: CanvasProps, splits: number[]): (number | null)[] {
   const isFlat = series.every(({ values }) => values.every((value) => value === null || value <= 0))
-  return splits.map((value) => (isFlat && value > 0 ? '' : format(value)))
+  return isFlat ? splits.map((value) => (value > 0 ? null : value)) : splits
 }
 
 /** A drag: its range, for all charts of the page. */
@@ -249,8 +264,33 @@ function rangeOf(low: number | null, high: number | null): UPlot.Range.MinMax {
   return [Math.min(0, low), high > 0 ? high * 1.1 : 1]
 }
 
-/** Lines at the times of events, each with its name where there is room. */
-function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, { accent, text }: Colours): void {
+/** Hatches the times without any value. */
+function drawGaps({ ctx, bbox, valToPos, data }: UPlot, { series }: CanvasProps, colour: string): void {
+  const unit = devicePixelRatio
+  const [times] = data
+  ctx.save()
+  ctx.strokeStyle = colour
+  ctx.globalAlpha = 0.35
+  ctx.lineWidth = unit
+  for (const [from, to] of gapsOf(series)) {
+    const [left, right] = [from, to].map((step) => valToPos(times[step] ?? 0, 'x', true)) as [number, number]
+    ctx.save()
+    ctx.beginPath()
+    ctx.rect(left, bbox.top, right - left, bbox.height)
+    ctx.clip()
+    ctx.beginPath()
+    for (let x = left - bbox.height; x < right; x += HATCH * unit) {
+      ctx.moveTo(x, bbox.top + bbox.height)
+      ctx.lineTo(x + bbox.height, bbox.top)
+    }
+    ctx.stroke()
+    ctx.restore()
+  }
+  ctx.restore()
+}
+
+/** Lines at the times of events, each with its name where there is room; ticks alone in charts without names. */
+function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks, hasNames }: CanvasProps, { accent, text }: Colours): void {
   const unit = devicePixelRatio
   ctx.save()
   ctx.strokeStyle = accent
@@ -267,9 +307,9 @@ function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, { acc
     const x = Math.round(valToPos(Date.parse(at) / 1_000, 'x', true))
     if (x < bbox.left || x > end) continue
     ctx.moveTo(x, bbox.top)
-    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.lineTo(x, bbox.top + (hasNames ? bbox.height : TICK * unit))
     // Measuring is slow: only where a name may fit.
-    if (x < free) continue
+    if (!hasNames || x < free) continue
     const { width } = ctx.measureText(short)
     const left = Math.min(x, end - width)
     if (left < free) continue

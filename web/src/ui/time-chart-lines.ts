@@ -1,7 +1,17 @@
 /** What a chart over time and its canvas share; the canvas is loaded on demand. */
 import type { RefObject } from 'react'
 
-type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
+export type ChartSeries = {
+  readonly label: string
+  readonly values: readonly (number | null)[]
+  /** Its colour, the same in all charts; by default its place among the lines. */
+  readonly colour?: number | typeof PLAIN
+  /** Its dash pattern; by default that of its colour. */
+  readonly dash?: number
+}
+
+/** The colour of text, for a line that stands for all others. */
+export const PLAIN = 'plain'
 
 export type ChartMark = {
   readonly at: string
@@ -29,6 +39,8 @@ export type CanvasProps = {
   readonly sync?: string
   readonly series: readonly ChartSeries[]
   readonly marks: readonly ChartMark[]
+  /** Whether the marks have their names, which need a row of their own. */
+  readonly hasNames: boolean
   readonly height: number
   readonly format: (value: number) => string
   readonly control: ChartControl | undefined
@@ -39,5 +51,46 @@ export type CanvasProps = {
 }
 
 export const SERIES_MAX = 6
-/** From the fourth line on a dash pattern distinguishes lines as well. */
-export const DASHES: readonly (readonly number[])[] = [[], [], [], [6, 3], [2, 3], [8, 3, 2, 3]]
+/** From the fourth line on a dash pattern distinguishes lines as well, and alone after the last colour. */
+const DASHES: readonly (readonly number[])[] = [
+  ...[[], [], [], [6, 3], [2, 3], [8, 3, 2, 3]],
+  ...[
+    [12, 3],
+    [12, 3, 2, 3],
+    [4, 2],
+    [1, 2],
+    [6, 2, 1, 2],
+    [3, 1],
+  ],
+]
+/** Lines that differ in colour or dash. */
+export const LOOKS = DASHES.length
+
+/** Colour, from 0, and dash pattern of a line. */
+export function lookOf({ colour, dash }: ChartSeries, at: number): Look {
+  const place = colour === PLAIN ? 0 : (colour ?? at)
+  return { colour: colour === PLAIN ? PLAIN : place % SERIES_MAX, dash: DASHES[(dash ?? place) % LOOKS] ?? [] }
+}
+type Look = { readonly colour: number | typeof PLAIN; readonly dash: readonly number[] }
+
+/** The newest value may not be there yet. */
+const PENDING_STEPS = 2
+
+/** Steps between which no line has a value, with the known ones around them. */
+export function gapsOf(
+  series: readonly Pick<ChartSeries, 'values'>[],
+): readonly (readonly [from: number, to: number])[] {
+  const steps = Math.max(0, ...series.map(({ values }) => values.length))
+  const isKnown = (at: number) => series.some(({ values }) => typeof values[at] === 'number')
+  const gaps: [number, number][] = []
+  let from: number | undefined
+  for (let at = 0; at < steps; at++) {
+    if (!isKnown(at)) from ??= at
+    else if (from !== undefined) {
+      gaps.push([Math.max(0, from - 1), at])
+      from = undefined
+    }
+  }
+  if (from !== undefined && steps - from > PENDING_STEPS) gaps.push([Math.max(0, from - 1), steps - 1])
+  return gaps
+}

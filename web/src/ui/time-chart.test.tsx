@@ -1,10 +1,10 @@
 // @vitest-environment happy-dom
-import { render, screen, within } from '@testing-library/react'
+import { cleanup, render, screen, within } from '@testing-library/react'
 import { describe, expect, test, vi } from 'vitest'
 import { csvOf } from './chart-export.ts'
 import { user } from './testing/dom.ts'
 import { ChartContext, TimeChart, type TimeChartProps } from './time-chart.tsx'
-import type { ChartControl } from './time-chart-lines.ts'
+import { type ChartControl, gapsOf } from './time-chart-lines.ts'
 
 // happy-dom has no canvas: what is drawn on it is tested in a browser (e2e).
 vi.mock('./time-chart-canvas.tsx', () => ({ default: () => null }))
@@ -60,6 +60,14 @@ describe('chart', () => {
     expect(screen.getByText('and 2 more')).toBeTruthy()
   })
 
+  test('says that times without any value were not recorded', () => {
+    render(chart())
+    expect(within(figure()).queryByText('not recorded')).toBeNull()
+    cleanup()
+    render(chart({ series: [{ label: 'n1', values: [null, null, 10, 20] }] }))
+    expect(within(figure()).getByText('not recorded')).toBeTruthy()
+  })
+
   test('reads its events to screen readers', () => {
     render(chart({ series: [], marks: [{ at: '2026-11-23T10:01:00Z', label: 'n2 restarted', short: 'restart n2' }] }))
     expect(legend()).toEqual(['n2 restarted, 23 Nov 2026, 10:01:00 UTC'])
@@ -110,6 +118,15 @@ describe('chart of a page with a time range', () => {
       ['pin', Date.parse('2026-11-23T10:02:00Z')],
     ])
   })
+})
+
+test('a gap is where no line has a value, up to the known ones beside it; the newest value may be due', () => {
+  const gaps = (...lines: (number | null)[][]) => gapsOf(lines.map((values) => ({ values })))
+  expect(gaps([1, 2, null, null, 5], [null, null, null, 4, 5])).toEqual([[1, 3]])
+  expect(gaps([null, null, 3, 4])).toEqual([[0, 2]])
+  expect(gaps([1, 2, null, null])).toEqual([])
+  expect(gaps([1, null, null, null])).toEqual([[0, 3]])
+  expect(gaps([1, 2], [null, null])).toEqual([])
 })
 
 test('as CSV a chart has a row per step, gaps are empty, and no cell is a formula', () => {

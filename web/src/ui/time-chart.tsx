@@ -17,7 +17,15 @@ import * as copy from './data-copy.ts'
 import { IconButton } from './icon-button.tsx'
 import { late } from './late.tsx'
 import { Menu } from './menu.tsx'
-import { type CanvasProps, type ChartControl, type ChartMark, DASHES, SERIES_MAX } from './time-chart-lines.ts'
+import {
+  type CanvasProps,
+  type ChartControl,
+  type ChartMark,
+  gapsOf,
+  lookOf,
+  PLAIN,
+  SERIES_MAX,
+} from './time-chart-lines.ts'
 
 export type TimeChartProps = {
   readonly title: string
@@ -30,6 +38,8 @@ export type TimeChartProps = {
   readonly series: CanvasProps['series']
   /** Events, drawn as vertical lines with their names. */
   readonly marks?: readonly ChartMark[]
+  /** False for charts below others with the same marks: they have ticks alone. */
+  readonly hasNames?: boolean
   /** Charts with the same value share their cross-hair. */
   readonly sync?: string
   readonly height?: number
@@ -59,6 +69,7 @@ const Canvas = late(async () => (await import('./time-chart-canvas.tsx')).defaul
  */
 export function TimeChart(props: TimeChartProps) {
   const { title, unit, from, to, stepSeconds, sync, marks = NO_MARKS, height = HEIGHT, format = count } = props
+  const { hasNames = true } = props
   const id = useId()
   const control = useContext(ChartContext)
   const [isTable, setTable] = useState(false)
@@ -67,6 +78,7 @@ export function TimeChart(props: TimeChartProps) {
   const figure = useRef<HTMLElement>(null)
   const series = useMemo(() => props.series.slice(0, SERIES_MAX), [props.series])
   const isBlank = useMemo(() => series.every(({ values }) => values.every((value) => value === null)), [series])
+  const hasGaps = useMemo(() => gapsOf(series).length > 0, [series])
   // The lines come first: legends and menus of all charts take as long as drawing them.
   const isDrawn = useDeferredValue(true, false)
   const more = props.series.length - series.length
@@ -133,7 +145,7 @@ export function TimeChart(props: TimeChartProps) {
         <div aria-hidden="true" className="min-w-0" style={{ height }}>
           <Suspense fallback={null}>
             <Canvas
-              {...{ from, stepSeconds, series, marks, height, format, control, moveTo }}
+              {...{ from, stepSeconds, series, marks, hasNames, height, format, control, moveTo }}
               {...(sync ? { sync } : {})}
               onCursor={setStep}
             />
@@ -142,9 +154,7 @@ export function TimeChart(props: TimeChartProps) {
       )}
       {!isBlank && (
         <div style={{ minHeight: (series.length + 1) * LEGEND_ROW }}>
-          {isDrawn && (
-            <Legend series={series} step={step} time={step === undefined ? '' : timeOf(step)} format={format} />
-          )}
+          {isDrawn && <Legend {...{ series, step, format, hasGaps }} time={step === undefined ? '' : timeOf(step)} />}
         </div>
       )}
       {more > 0 && <p className="text-small text-text-3">{copy.timeChart.more(more)}</p>}
@@ -228,26 +238,42 @@ function CopyMenu({ title, promql, isTable, onCopy }: CopyMenuProps) {
 
 type Drawn = { readonly series: CanvasProps['series']; readonly format: (value: number) => string }
 
+type LegendProps = Drawn & { readonly step: number | undefined; readonly time: string; readonly hasGaps: boolean }
+
 /** Pattern, name, newest value or that at the cross-hair, least and highest value of each line. */
-function Legend({ series, step, time, format }: Drawn & { readonly step: number | undefined; readonly time: string }) {
+function Legend({ series, step, time, format, hasGaps }: LegendProps) {
   const spans = useMemo(() => series.map(({ values }) => spanOf(values)), [series])
   const { last, min, max } = copy.timeChart
   const text = (value: number | null | undefined) => (value === null || value === undefined ? NONE : format(value))
   return (
     <div className="grid grid-cols-[minmax(0,1fr)_repeat(3,minmax(3.5rem,max-content))] gap-x-3 text-small text-text-2">
       <div aria-hidden="true" className="col-span-4 grid grid-cols-subgrid text-end text-text-3 tabular-nums">
-        <span />
+        <span className="inline-flex min-w-0 items-center gap-1.5">
+          {hasGaps && (
+            <>
+              <span className="hatch h-3 w-[18px] shrink-0 border border-line" />
+              <span className="truncate">{copy.timeChart.gap}</span>
+            </>
+          )}
+        </span>
         <span>{step === undefined ? last : clock(time)}</span>
         <span>{min}</span>
         <span>{max}</span>
       </div>
       <ul className="contents">
-        {series.map(({ label, values }, at) => {
+        {series.map((line, at) => {
+          const { label, values } = line
           const span = spans[at]
+          const look = lookOf(line, at)
           return (
             <li key={label} className="col-span-4 grid grid-cols-subgrid text-end tabular-nums">
               <span className="inline-flex min-w-0 items-center gap-1.5">
-                <svg width="18" height="4" aria-hidden="true" className={clsx('shrink-0', SERIES_TEXT[at])}>
+                <svg
+                  width="18"
+                  height="4"
+                  aria-hidden="true"
+                  className={clsx('shrink-0', look.colour === PLAIN ? 'text-text-2' : SERIES_TEXT[look.colour])}
+                >
                   <line
                     x1="0"
                     y1="2"
@@ -255,7 +281,7 @@ function Legend({ series, step, time, format }: Drawn & { readonly step: number 
                     y2="2"
                     stroke="currentColor"
                     strokeWidth="2"
-                    strokeDasharray={DASHES[at]?.join(' ')}
+                    strokeDasharray={look.dash.join(' ')}
                   />
                 </svg>
                 <span className="truncate">{label}</span>

@@ -11,6 +11,7 @@ export const page = {
   allShards: 'All shards',
   unknownTitle: 'Dashboard not found',
   unknown: (id: string) => `There is no dashboard ${id}. The dashboards are:`,
+  recordedFrom: (time: string) => `Nothing was recorded in this time range before ${time} UTC.`,
   more: (lines: number) => `and ${lines} more with lower values`,
 }
 

@@ -5,10 +5,11 @@ import type { SeriesName } from '@vacancy/shared/contract'
 import { useMemo } from 'react'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { ChartContext } from '../../ui/time-chart.tsx'
+import { combined } from './combined.ts'
 import * as copy from './copy.ts'
 import { SeriesChart } from './metric-charts.tsx'
 import { useSeries } from './queries.ts'
-import { combined } from './series.ts'
+import { fromFirst } from './series.ts'
 import { TimeControls } from './time-controls.tsx'
 import { useTimeRange } from './time-state.ts'
 
@@ -26,7 +27,8 @@ const CLUSTER = {}
 export function FigureChart({ name, title, unit, combine }: FigureChartProps) {
   const state = useTimeRange(FALLBACK)
   const names = useMemo(() => [name], [name])
-  const { data, error, refetch } = useSeries(CLUSTER, names, state.range)
+  const { data: whole, error, refetch } = useSeries(CLUSTER, names, state.range)
+  const data = useMemo(() => whole && fromFirst(whole), [whole])
   const series = useMemo(
     () => data && [{ label: copy.cluster.all, values: combined(data, name, combine) }],
     [data, name, combine],

@@ -1,10 +1,12 @@
 'use client'
 /** Charts with one time range, which is in the URL; leader changes, restarts and operations are marked. */
 
-import type { SeriesBody } from '@vacancy/shared/contract'
+import type { SeriesBody, ShardView } from '@vacancy/shared/contract'
 import { type ComponentProps, memo, useDeferredValue, useMemo } from 'react'
-import { bytes, duration, shortCount } from '../../lib/format.ts'
+import { bytes, clock, duration, figure } from '../../lib/format.ts'
+import { useLive } from '../../lib/live.ts'
 import { useUrlParam } from '../../lib/url.ts'
+import { NO_SECOND_COLUMN, NO_THIRD_COLUMN, useMedia } from '../../ui/media.ts'
 import { Panel } from '../../ui/panel.tsx'
 import { ChartContext, TimeChart } from '../../ui/time-chart.tsx'
 import type { ChartMark } from '../../ui/time-chart-lines.ts'
@@ -12,7 +14,7 @@ import * as copy from './copy.ts'
 import type { DashboardChart } from './dashboards.ts'
 import { kindsOf, type MarkKind, marksOf, toggledKinds } from './marks.ts'
 import { useEvents, useSeries } from './queries.ts'
-import { hasPromql, linesOf, SHARD_CHARTS } from './series.ts'
+import { fromFirst, hasPromql, linesOf, looksOf, nodesOf, SHARD_CHARTS } from './series.ts'
 import { MarkControls, TimeControls } from './time-controls.tsx'
 import { type TimeState, useTimeRange } from './time-state.ts'
 
@@ -22,6 +24,7 @@ type ChartOwner = { readonly shard?: string; readonly node?: string }
 const FIRST = 6
 const FALLBACK = 'now-1h'
 const NO_EVENTS: never[] = []
+const idsOf = ({ nodes }: ShardView) => nodes.map(({ id }) => id)
 
 /** All series of a shard or node. */
 export function MetricCharts(of: { readonly shard: string; readonly node?: string }) {
@@ -44,6 +47,7 @@ export function ChartsPanel({ title, hideTitle = false, charts, of }: ChartsPane
   const kinds = useMemo(() => kindsOf(chosen), [chosen])
   const names = useMemo(() => [...new Set(charts.flatMap((chart) => chart.names))], [charts])
   const series = useSeries(of, names, state.range)
+  const members = useLive(of.shard === undefined ? undefined : (`shard:${of.shard}` as const), idsOf).data
   const events = useEvents(of, state.range).data?.events ?? NO_EVENTS
   // A new array draws all charts again.
   const marks = useMemo(() => marksOf(events, kinds), [events, kinds])
@@ -57,26 +61,37 @@ export function ChartsPanel({ title, hideTitle = false, charts, of }: ChartsPane
             kinds={kinds}
             onToggle={(kind: MarkKind) => setChosen(toggledKinds(kinds, kind), { push: true })}
           />
-          <ChartGrid {...{ charts, body, marks, of }} control={state.control} />
+          <ChartGrid {...{ charts, body, marks, of, members }} control={state.control} />
         </div>
       )}
     </Panel>
   )
 }
 
-type ChartGridProps = Omit<MetricChartProps, 'chart'> & {
+type ChartGridProps = Pick<MetricChartProps, 'body' | 'marks' | 'of'> & {
   readonly charts: readonly DashboardChart[]
+  readonly members: readonly string[] | undefined
   readonly control: TimeState['control']
 }
 
-function ChartGrid({ charts, control, ...rest }: ChartGridProps) {
+function ChartGrid({ charts, control, body: whole, members, ...rest }: ChartGridProps) {
   const count = useDeferredValue(charts.length, FIRST)
+  const body = useMemo(() => fromFirst(whole), [whole])
+  const looks = useMemo(() => looksOf([...(members ?? []), ...nodesOf(body)]), [members, body])
+  const isSingle = useMedia(NO_SECOND_COLUMN)
+  const isDouble = useMedia(NO_THIRD_COLUMN)
+  const columns = isSingle ? 1 : isDouble ? 2 : 3
   return (
     <ChartContext value={control}>
+      {body.from !== whole.from && (
+        <p className="text-small text-text-2" data-recorded-from={body.from}>
+          {copy.page.recordedFrom(clock(body.from))}
+        </p>
+      )}
       <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">
         {charts.map((chart, at) =>
           at < count ? (
-            <MetricChart key={chart.title} chart={chart} {...rest} />
+            <MetricChart key={chart.title} hasNames={at < columns} {...{ chart, body, looks, ...rest }} />
           ) : (
             <div key={chart.title} className="h-60" />
           ),
@@ -88,17 +103,19 @@ function ChartGrid({ charts, control, ...rest }: ChartGridProps) {
 
 type MetricChartProps = {
   readonly chart: DashboardChart
+  readonly looks: ReadonlyMap<string, number>
+  readonly hasNames: boolean
   readonly body: SeriesBody
   readonly marks: readonly ChartMark[]
   readonly of: ChartOwner
 }
 
 /** Memoized: rendered again only with new values. */
-const MetricChart = memo(function MetricChart({ chart, body, marks, of }: MetricChartProps) {
-  const { lines, hidden } = useMemo(() => linesOf(body, chart.names), [body, chart])
+const MetricChart = memo(function MetricChart({ chart, body, marks, of, looks, hasNames }: MetricChartProps) {
+  const { lines, hidden } = useMemo(() => linesOf(body, chart.names, looks), [body, chart, looks])
   return (
     <div className="min-w-0">
-      <SeriesChart chart={chart} body={body} series={lines} marks={marks} of={of} sync="metrics" />
+      <SeriesChart series={lines} sync="metrics" {...{ chart, body, marks, hasNames, of }} />
       {hidden > 0 && <p className="text-small text-text-3">{copy.page.more(hidden)}</p>}
     </div>
   )
@@ -108,14 +125,14 @@ type SeriesChartProps = {
   readonly chart: DashboardChart
   readonly body: Pick<SeriesBody, 'from' | 'to' | 'stepSeconds'>
   readonly of: ChartOwner
-} & Pick<ComponentProps<typeof TimeChart>, 'series' | 'marks' | 'sync' | 'height'>
+} & Pick<ComponentProps<typeof TimeChart>, 'series' | 'marks' | 'hasNames' | 'sync' | 'height'>
 
 /** A chart over the time range of the response. */
 export function SeriesChart({ chart, body: { from, to, stepSeconds }, of, ...rest }: SeriesChartProps) {
   return (
     <TimeChart
       title={chart.title}
-      unit={chart.unit}
+      unit={SCALED.has(chart.unit) ? '' : chart.unit}
       from={from}
       to={to}
       stepSeconds={stepSeconds}
@@ -128,13 +145,11 @@ export function SeriesChart({ chart, body: { from, to, stepSeconds }, of, ...res
   )
 }
 
-/** Formats values by unit: bytes and milliseconds change their unit with their size. */
+/** Bytes and milliseconds change their unit with their size, so each value has its own and the title none. */
+const SCALED: ReadonlySet<string> = new Set(['B', 'ms'])
+
 function formatOf(unit: string): (value: number) => string {
   if (unit === 'B') return bytes
   if (unit === 'ms') return duration
-  return number
-}
-
-function number(value: number): string {
-  return Number.isInteger(value) || Math.abs(value) >= 100 ? shortCount(value) : value.toFixed(2)
+  return figure
 }

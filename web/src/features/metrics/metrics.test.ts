@@ -1,10 +1,11 @@
 import type { ClusterEvent, SeriesBody } from '@vacancy/shared/contract'
 import { SERIES, type SeriesName } from '@vacancy/shared/series'
 import { expect, test } from 'vitest'
+import { combined } from './combined.ts'
 import { DASHBOARDS } from './dashboards.ts'
 import { kindsOf, marksOf, toggledKinds } from './marks.ts'
 import { promqlOf } from './promql.ts'
-import { combined, linesOf } from './series.ts'
+import { fromFirst, linesOf, looksOf } from './series.ts'
 
 test('each series is on a dashboard, and the series of a chart have one unit', () => {
   const charts = DASHBOARDS.flatMap((dashboard) => dashboard.charts)
@@ -74,11 +75,58 @@ test('lines are by node id, and only those of the metric', () => {
 
   expect(linesOf(body, ['queries'])).toEqual({
     lines: [
-      { label: 'n1', values: [3, null] },
-      { label: 'n2', values: [1, 2] },
+      { label: 'n1', values: [3, null], colour: 0 },
+      { label: 'n2', values: [1, 2], colour: 1 },
     ],
     hidden: 0,
   })
+})
+
+test('a node has one colour in every chart, whichever others are drawn beside it', () => {
+  const queries = bodyOf([
+    ['queries', null, [6]],
+    ['queries', 'n1', [1]],
+    ['queries', 'n3', [3]],
+  ])
+  const looks = (body: SeriesBody, ...names: SeriesName[]) =>
+    Object.fromEntries(linesOf(body, names).lines.map(({ label, colour, dash }) => [label, [colour, dash]]))
+
+  expect(looks(queries, 'queries')).toEqual({ all: ['plain', 0], n1: [0, undefined], n3: [2, undefined] })
+  expect(looks(bodyOf([['memory', 'n3', [3]]]), 'memory')).toEqual({ n3: [2, undefined] })
+  // Of several metrics the colour is that of the node, and the dashes are the metric.
+  const latency = bodyOf([
+    ['p50', 'n3', [1]],
+    ['p99', 'n3', [9]],
+  ])
+  expect(looks(latency, 'p50', 'p99')).toEqual({ 'n3 read p50': [2, 0], 'n3 read p99': [2, 3] })
+})
+
+test('colours of nodes differ, also where their names end alike or with no number', () => {
+  const twelve = Array.from({ length: 12 }, (_, at) => `n${at + 1}`)
+
+  expect([...looksOf(twelve).values()]).toEqual(twelve.map((_, at) => at))
+  expect(Object.fromEntries(looksOf(['b-1', 'a-1', 'left', 'n3', 'left']))).toEqual({
+    'a-1': 0,
+    'b-1': 1,
+    left: 3,
+    n3: 2,
+  })
+})
+
+test('charts start where their data start, with two minutes at least', () => {
+  const late = bodyOf([
+    ['queries', 'n1', [...Array.from({ length: 30 }, () => null), 1, 2, null]],
+    ['queries', 'n2', [...Array.from({ length: 20 }, () => null), 5, ...Array.from({ length: 12 }, () => null)]],
+  ])
+  const { from, series } = fromFirst(late)
+
+  expect(from).toBe('2026-11-20T18:03:20.000Z')
+  expect(series.map(({ values }) => [values.length, values[0]])).toEqual([
+    [13, null],
+    [13, 5],
+  ])
+  const short = bodyOf([['queries', 'n1', [null, null, 1]]])
+  expect(fromFirst(short)).toBe(short)
 })
 
 test('of many lines the highest are drawn and the others counted', () => {
