@@ -18,7 +18,7 @@ const TINTS: Record<Level, string> = {
   info: 'bg-info-bg text-info',
   warn: 'bg-warn-bg text-warn',
   crit: 'bg-crit-bg text-crit',
-  unk: 'bg-unk-bg text-unk hatch',
+  unk: 'bg-unk-bg text-unk',
 }
 
 export const LEVEL_TEXT: Record<Level, string> = {

@@ -298,8 +298,10 @@ export function PartialStrip({ missing, of }: PartialProps) {
     <div
       role="status"
       data-missing={missing.length}
-      className="hatch mx-4 my-1 flex flex-wrap items-baseline gap-x-2 rounded-control bg-unk-bg px-3 py-1.5 text-small text-unk"
+      className="relative mx-4 mt-1 mb-2 flex flex-wrap items-baseline gap-x-2 overflow-clip rounded-control bg-unk-bg py-1.5 ps-4 pe-3 text-small text-unk"
     >
+      {/* Beside the text, which it would make hard to read. */}
+      <span aria-hidden="true" className="hatch absolute inset-y-0 start-0 w-1.5" />
       <span className="font-medium">{missingText(missing, of)}:</span>
       <span className="min-w-0 break-words">
         {named.map(({ source, message }) => `${source} (${message})`).join(', ')}

@@ -65,7 +65,8 @@ function AttentionContent({ summary }: { readonly summary: Summary }) {
   const shown = isWhole ? open.items : open.items.slice(0, FIRST_ITEMS)
   return (
     <div className="grid gap-1">
-      <p className={clsx(open.items.length > 0 ? 'text-text-2' : 'flex items-center gap-2')}>
+      {/* As high as one item, so that the first does not move the page. */}
+      <p className={clsx(open.items.length > 0 ? 'sr-only' : 'flex min-h-10 items-center gap-2')}>
         {open.items.length === 0 && summary.counts.shards > 0 && <Icon name="check" className="text-ok" />}
         <span>{attentionLead(summary)}</span>
       </p>

@@ -1,5 +1,5 @@
 /** Texts of the overview. */
-import { count, counted } from '../../lib/format.ts'
+import { count, counted, sentence, zoneText } from '../../lib/format.ts'
 
 export const overview = {
   title: 'Overview',
@@ -17,7 +17,7 @@ export const overview = {
   packages: 'Packages',
   properties: 'Properties',
   window: 'Window',
-  zone: (zone: string) => `Zone ${zone}`,
+  zone: (zone: string) => sentence(zoneText(zone)),
   shardsChanged: (shards: number) => `${counted(shards, 'shard')} changed state`,
 }
 
@@ -25,7 +25,7 @@ export const rack = {
   allHealthy: (shards: number) => (shards === 1 ? '1 shard, healthy' : `${count(shards)} shards, all healthy`),
   problems: (problems: number, shards: number) => `${count(problems)} of ${counted(shards, 'shard')} not healthy`,
   strip: (healthy: number, shards: number) => `${count(healthy)} of ${counted(shards, 'shard')} healthy`,
-  zoneActions: (zone: string) => `Actions for zone ${zone}`,
+  zoneActions: (zone: string) => `Actions for ${zoneText(zone)}`,
   showInTable: 'Show in the table of shards',
   prepare: 'Prepare for restart…',
   show: 'Show',
@@ -78,8 +78,7 @@ export const attention = {
   allHealthy: (shards: number) => `All ${count(shards)} shards are healthy.`,
   someHealthy: (healthy: number, shards: number) =>
     `${count(healthy)} of ${counted(shards, 'shard')} are healthy. Nothing else needs attention.`,
-  lastChange: (health: string, ago: string, event: string) =>
-    `${health} Last change ${ago === 'now' ? ago : `${ago} ago`}: ${event}.`,
+  lastChange: (health: string, ago: string) => `${health} Last change ${ago === 'now' ? 'just now' : `${ago} ago`}.`,
   for: 'for',
   since: (time: string) => `since ${time}`,
   levels: { ok: 'Healthy', info: 'Note', warn: 'Warning', crit: 'Critical', unk: 'Unknown' },
@@ -106,5 +105,5 @@ export const noResponse = {
   target: 'Target',
   result: 'Result',
   duration: 'Duration',
-  error: (message: string, code: string) => `${message} (${code})`,
+  error: (message: string, code: string) => (message.includes(code) ? message : `${message} (${code})`),
 }

@@ -18,6 +18,7 @@ import { Progress } from '../../ui/progress.tsx'
 import { Table } from '../../ui/table.tsx'
 import { useShardConfig } from '../shards/queries.ts'
 import { Attention } from './attention.tsx'
+import { isDark, withoutDark } from './attention-lead.ts'
 import { Clients } from './clients.tsx'
 import * as copy from './copy.ts'
 import { KeyRack } from './key-rack.tsx'
@@ -30,6 +31,9 @@ const EVENTS_MAX = 8
 export function OverviewPage() {
   const summary = useLive('summary')
   useStateNews(summary.data?.shards)
+  // What a dark cluster means for each shard is said by its banner.
+  const attention = { ...summary, data: summary.data && withoutDark(summary.data) }
+  const hasAttention = !summary.data || !isDark(summary.data) || attention.data?.attention.length !== 0
   if (!summary.data && summary.error) {
     return (
       <Page id="overview" title={copy.overview.title} ready>
@@ -43,7 +47,7 @@ export function OverviewPage() {
       {summary.data && <NoResponse summary={summary.data} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">
-          <Attention summary={summary} />
+          {hasAttention && <Attention summary={attention} />}
           {summary.data && summary.data.shards.length > 0 && <Pulse summary={summary.data} />}
           <Shards summary={summary} />
         </div>
@@ -135,34 +139,35 @@ function Running({ running }: { readonly running: Summary['running'] }) {
 
 /** Shown when no node responds: probably the network of the control plane rather than the shards. */
 function NoResponse({ summary }: { readonly summary: Summary }) {
-  const { nodes, nodesAnswering } = summary.counts
-  if (nodes === 0 || nodesAnswering > 0) return null
+  if (!isDark(summary)) return null
   return (
     <Banner
       level="crit"
-      title={copy.noResponse.title(nodes)}
+      title={copy.noResponse.title(summary.counts.nodes)}
       actions={<LinkButton href={routes.resolver()}>{copy.noResponse.resolver}</LinkButton>}
     >
       <p>{copy.noResponse.causes}</p>
-      <Table
-        label={copy.noResponse.table}
-        rows={summary.missing}
-        rowKey={(missing) => `${missing.source} ${missing.code}`}
-        columns={[
-          {
-            id: 'source',
-            header: copy.noResponse.target,
-            rowHeader: true,
-            cell: (missing) => <code className="font-mono">{missing.source}</code>,
-          },
-          {
-            id: 'message',
-            header: copy.noResponse.result,
-            cell: (missing) => copy.noResponse.error(missing.message, missing.code),
-          },
-          { id: 'since', header: copy.noResponse.duration, cell: (missing) => <Age at={missing.since} suffix="" /> },
-        ]}
-      />
+      <div className="my-2 overflow-clip rounded-control border border-crit/40 bg-surface">
+        <Table
+          label={copy.noResponse.table}
+          rows={summary.missing}
+          rowKey={(missing) => `${missing.source} ${missing.code}`}
+          columns={[
+            {
+              id: 'source',
+              header: copy.noResponse.target,
+              rowHeader: true,
+              cell: (missing) => <code className="font-mono">{missing.source}</code>,
+            },
+            {
+              id: 'message',
+              header: copy.noResponse.result,
+              cell: (missing) => copy.noResponse.error(missing.message, missing.code),
+            },
+            { id: 'since', header: copy.noResponse.duration, cell: (missing) => <Age at={missing.since} suffix="" /> },
+          ]}
+        />
+      </div>
     </Banner>
   )
 }

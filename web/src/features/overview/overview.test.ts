@@ -1,7 +1,7 @@
 import type { ClientsSummary, ShardBrief, Summary } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
 import { shardBriefOf } from '../shards/testing/shards.ts'
-import { attentionLead } from './attention-lead.ts'
+import { attentionLead, withoutDark } from './attention-lead.ts'
 import { verdictOf } from './clients-verdict.ts'
 import { highest, newest, ranked, total } from './figures.ts'
 import { daysLeft, nextMaintenance } from './maintenance.ts'
@@ -55,11 +55,19 @@ test('items that need attention are counted, snoozed ones are not', () => {
 
 test('without items it has the health and the last change', () => {
   expect(attentionLead({ at, attention: [], counts, events: [event] })).toBe(
-    'All 40 shards are healthy. Last change 3 h ago: leadership of s9 moved n1 → n3.',
+    'All 40 shards are healthy. Last change 3 h ago.',
   )
   expect(attentionLead({ at, attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
     'The only shard is healthy.',
   )
+})
+
+test('while no node responds, that is no item of each shard as well', () => {
+  const dead = { ...item, id: '7:dead', rule: 7, area: 'queue' } as const
+  const dark = { ...counts, nodesAnswering: 0 }
+
+  expect(withoutDark({ counts: dark, attention: [item, dead] }).attention).toEqual([dead])
+  expect(withoutDark({ counts, attention: [item, dead] }).attention).toEqual([item, dead])
 })
 
 test('an empty list does not claim health', () => {
