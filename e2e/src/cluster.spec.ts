@@ -181,7 +181,9 @@ test('the snapshot matrix of a shard, and whether it would recover, with a voter
   await ready(page)
   const nodes = page.getByRole('table', { name: `Nodes and snapshots of ${stack.shard}` })
   await expect(nodes.locator('[data-node]')).toHaveCount(stack.nodes.length)
-  await expect(page.locator('[data-verdict]')).toContainText('Yes: 3 of 3 voters', { timeout: PERSISTENT_MS })
+  await expect(page.locator('[data-verdict]')).toContainText('Would restart from disk: yes. 3 of 3 voters', {
+    timeout: PERSISTENT_MS,
+  })
 
   stack.signal(away, 'SIGSTOP')
   try {
@@ -189,7 +191,7 @@ test('the snapshot matrix of a shard, and whether it would recover, with a voter
     await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-report', 'last', {
       timeout: PERSISTENT_MS,
     })
-    await expect(page.locator('[data-verdict]')).toContainText('Yes: 2 of 3 voters')
+    await expect(page.locator('[data-verdict]')).toContainText('Would restart from disk: yes. 2 of 3 voters')
     await expect(page.locator('[data-matrix]')).toContainText(`${away} (`)
   } finally {
     stack.signal(away, 'SIGCONT')

@@ -23,7 +23,7 @@ export function restorableOf(shard: ShardView, founders: Founders | undefined): 
   const needed = shard.mode === 'standalone' ? voters.length : shard.majority
   const same = samenessOf(voters, needed)
   if (voters.length === 0) {
-    return { shard: shard.id, verdict: 'unknown', message: 'Not known: no node reported the voters', same }
+    return { shard: shard.id, verdict: 'unknown', message: 'No node reported the voters', same }
   }
   const reported = voters.filter((node) => reportOf(node) === 'current')
   const having = reported.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
@@ -31,11 +31,11 @@ export function restorableOf(shard: ShardView, founders: Founders | undefined): 
   const all = shard.mode === 'standalone' ? 1 : Math.max(shard.voters, voters.length)
   const what = 'have log and snapshots on disk'
   const many = `${having.length} of ${all} ${shard.mode === 'standalone' ? 'nodes' : 'voters'} ${what}, ${needed} needed`
-  if (having.length >= needed) return { shard: shard.id, verdict: 'yes', message: `Yes: ${many}`, same }
+  if (having.length >= needed) return { shard: shard.id, verdict: 'yes', message: many, same }
   if (having.length + unknown.length >= needed) {
-    return { shard: shard.id, verdict: 'unknown', message: `Not known: ${silence(unknown)}; ${many}`, same }
+    return { shard: shard.id, verdict: 'unknown', message: `${silence(unknown)}; ${many}`, same }
   }
-  return { shard: shard.id, verdict: 'no', message: `No: ${many}`, same }
+  return { shard: shard.id, verdict: 'no', message: many, same }
 }
 
 function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
@@ -46,17 +46,17 @@ function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
   if (!most) {
     const message =
       silent.length >= needed
-        ? `Not known: ${names(silent)} did not respond`
-        : 'No: it has not formed, and no initial voter holds a snapshot'
+        ? `${names(silent)} did not respond`
+        : 'It has not formed, and no initial voter holds a snapshot'
     return { shard, verdict: silent.length >= needed ? 'unknown' : 'no', message, same: '' }
   }
   const [id, count] = most
   const many = `${count} of ${voters.length} initial voters hold ${id.slice(0, SHORT)}…, ${needed} needed`
-  if (count >= needed) return { shard, verdict: 'yes', message: `Yes: ${many}`, same: many }
+  if (count >= needed) return { shard, verdict: 'yes', message: many, same: many }
   if (count + silent.length >= needed) {
-    return { shard, verdict: 'unknown', message: `Not known: ${names(silent)} did not respond; ${many}`, same: many }
+    return { shard, verdict: 'unknown', message: `${names(silent)} did not respond; ${many}`, same: many }
   }
-  return { shard, verdict: 'no', message: `No: ${many}`, same: many }
+  return { shard, verdict: 'no', message: many, same: many }
 }
 
 /** Of the files themselves, for forming the shard again from them. */

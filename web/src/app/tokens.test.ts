@@ -91,7 +91,7 @@ function below(least: number, values: readonly (readonly [string, number])[]): s
 }
 
 test('the file holds all tokens of the design', () => {
-  expect(tokens.size).toBe(12 + 10 + 6 + 6 + 7)
+  expect(tokens.size).toBe(12 + 10 + 6 + 6 + 7 + 3)
 })
 
 describe.each(THEMES)('%s', (theme) => {
@@ -140,6 +140,14 @@ describe.each(THEMES)('%s', (theme) => {
     const ramps = Array.from({ length: steps }, (_, at) => lightness(colour(`${ramp}-${at + 1}`, theme)))
     const apart = ramps.slice(1).map((value, at) => Math.abs(value - (ramps[at] ?? 0)))
     expect(apart.map((step) => Math.round(step)).filter((step) => step < 11 || step > 14)).toEqual([])
+  })
+
+  test('numbers on losses and gains are in the colour of text or of paper, whichever reads, at 4.5:1', () => {
+    const values = ['loss-1', 'loss-2', 'loss-3', 'avail-2', 'avail-4', 'avail-6'].map((name) => {
+      const on = colour(name, theme)
+      return [name, Math.max(...['text', 'surface'].map((ink) => contrast(on, colour(ink, theme))))] as const
+    })
+    expect(below(4.5, values)).toEqual([])
   })
 
   test('numbers on the price ramp are black or white, whichever reads, at 4.5:1', () => {

@@ -212,14 +212,16 @@ function Scale({ most }: { readonly most: number }) {
         {SCALE.map((step) => (
           <span
             key={step}
-            className="size-4"
+            className="size-4 text-center text-text leading-4 forced-color-adjust-none"
             style={{
               backgroundColor: colourOf(step, LOSS_STEPS.map(variable), GAIN_STEPS.map(variable), variable('sunken')),
             }}
-          />
+          >
+            {step === 0 ? 0 : ''}
+          </span>
         ))}
       </span>
-      {signed(most)}
+      {copy.coverage.packagesOf(signed(most))}
     </span>
   )
 }
@@ -227,7 +229,8 @@ function Scale({ most }: { readonly most: number }) {
 const variable = (token: string) => `var(--color-${token})`
 /** From the largest loss to the largest gain. */
 const SCALE = [-1, -0.66, -0.33, 0, 0.33, 0.66, 1]
-const LOSS_STEPS = ['crit-bg', 'warn', 'crit']
+/** One hue for losses and one for gains, each from small to large. */
+const LOSS_STEPS = ['loss-1', 'loss-2', 'loss-3']
 const GAIN_STEPS = ['avail-2', 'avail-4', 'avail-6']
 
 /** @param share of the largest difference, from -1 to 1 */
@@ -272,18 +275,31 @@ function drawMap(
     for (const [at, value] of packages.entries()) {
       const share = value / Math.max(1, most)
       const step = Math.min(STEPS.length - 1, Math.floor(Math.abs(share) * STEPS.length))
-      context.fillStyle = isDifference
-        ? colourOf(share, losses, gains, none)
-        : value === 0
-          ? none
-          : (steps[step] ?? none)
+      const ground = isDifference ? colourOf(share, losses, gains, none) : value === 0 ? none : (steps[step] ?? none)
+      context.fillStyle = ground
       context.fillRect(at * cell, row * ROW_PX, Math.max(1, cell - (cell > 4 ? 1 : 0)), ROW_PX - 1)
       if (!isDifference || value === 0) continue
       // Sign and number where there is room, else the sign alone, so that colour is never alone.
       const text = [signed(value), value > 0 ? '+' : '−'].find((each) => context.measureText(each).width < cell - 3)
       if (text === undefined) continue
-      context.fillStyle = Math.abs(share) >= 1 / losses.length ? paper : ink
+      context.fillStyle = readable(ground, ink, paper)
       context.fillText(text, (at + 0.5) * cell, (row + 0.5) * ROW_PX)
     }
   }
+}
+
+/** Whichever of two colours has more contrast on another. */
+function readable(on: string, ...texts: readonly [string, string]): string {
+  const [ground, a, b] = [on, ...texts].map(luminance) as [number, number, number]
+  const contrast = (text: number) => (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05)
+  return contrast(a) >= contrast(b) ? texts[0] : texts[1]
+}
+
+/** WCAG 2.2, of `rgb(r, g, b)`. */
+function luminance(colour: string): number {
+  const [r = 0, g = 0, b = 0] = (colour.match(/\d+/g) ?? []).map((channel) => {
+    const share = Number(channel) / 255
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+  })
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b
 }

@@ -37,6 +37,7 @@ export const coverage = {
   differenceOf: (segment: string, date: string, by: string) => `${segment}, ${date}: ${by}`,
   cell: (segment: string, date: string, packages: number) => `${segment}, ${date}: ${counted(packages, 'package')}`,
   label: (title: string) => `${title}. The Table tab has the same as numbers.`,
+  packagesOf: (by: string) => `${by} packages`,
   max: (packages: number) => `max ${counted(packages, 'package')} per day and segment`,
 }
 

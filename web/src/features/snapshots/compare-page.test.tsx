@@ -25,10 +25,10 @@ function comparisonOf(kind: 'snapshot' | 'shard'): Comparison {
 }
 
 /** @returns the paths that were requested */
-function serve(kind: 'snapshot' | 'shard'): string[] {
+function serve(kind: 'snapshot' | 'shard', comparison = comparisonOf(kind)): string[] {
   const paths: string[] = []
   const answers: { readonly [path: string]: unknown } = {
-    '/api/v1/snapshots/compare': comparisonOf(kind),
+    '/api/v1/snapshots/compare': comparison,
     '/api/v1/snapshots/compare/properties': DIFFERENCES,
     '/api/v1/snapshots': { snapshots: [] },
   }
@@ -52,6 +52,15 @@ test('a comparison of two snapshots lists the properties that differ, and counts
     'hotel_3coastpackages',
   ])
   expect(screen.getByText(/^1 only in A, 1,200 only in B, 1 changed\. The first 1 of each kind/)).toBeTruthy()
+})
+
+test('the map of a difference has a scale with its zero and its unit', async () => {
+  const segment = { name: 'alpine', in: 'both' as const, properties: { a: 10, b: 10 }, packages: { a: 900, b: 233 } }
+  const window = { from: '2026-11-20', to: '2026-11-21' }
+  serve('snapshot', { ...comparisonOf('snapshot'), equal: false, window, segments: [{ ...segment, days: [-667, 0] }] })
+
+  const map = await screen.findByRole('figure', { name: /^Packages: B minus A/ })
+  expect(map.querySelector('[data-scale]')?.textContent).toBe('−6670+667 packages')
 })
 
 test('a comparison with a shard shows that it has no properties', async () => {

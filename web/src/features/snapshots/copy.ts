@@ -1,5 +1,5 @@
 /** Texts of snapshots: list, details, comparison, nodes and recovery. */
-import { count, counted } from '../../lib/format.ts'
+import { count } from '../../lib/format.ts'
 
 export const common = {
   snapshots: 'Snapshots',
@@ -83,13 +83,15 @@ export const remove = {
   deleted: (name: string) => `Snapshot ${name} deleted`,
 }
 
+const verdicts = { yes: 'yes', no: 'no', unknown: 'not known' }
+
 export const recovery = {
   title: 'Recovery after a full stop',
   table: 'Shards after a full stop',
   shard: 'Shard',
-  verdict: 'Recovers',
-  verdicts: { yes: 'yes', no: 'no', unknown: 'unknown' },
-  asked: { yes: 'Recovers from disk', no: 'Would not recover', unknown: 'Recovery unknown' },
+  verdict: 'Would restart from disk',
+  verdicts,
+  sentence: (verdict: keyof typeof verdicts) => `Would restart from disk: ${verdicts[verdict]}`,
   reason: 'Reason',
   files: (text: string) => `Snapshot files: ${text}.`,
 }
@@ -99,24 +101,20 @@ export const matrix = {
   empty: (shard: string) => `No nodes of ${shard} are known.`,
   node: 'Node',
   learner: 'learner',
-  head: (id: string, isMajority: boolean) => `${id}…${isMajority ? ' (majority)' : ''}`,
-  headTip: (name: string, holders: number, voters: number) => `${name}, newest of ${holders} of ${voters} voters`,
-  stored: 'stored on the control plane',
-  onlyOnNodes: 'only on nodes',
+  newest: 'Newest snapshot',
+  heldBy: (name: string, holders: number, voters: number, isStored: boolean) =>
+    `${name}, newest of ${holders} of ${voters} voters; ${isStored ? 'stored on the control plane' : 'only on nodes'}`,
   invalid: 'invalid: built with a different codec list',
   logIndex: 'Log index',
   updated: 'Updated',
   never: 'never',
   silent: (nodes: string) => `No response from ${nodes}; showing the last known values, if any.`,
-  newest: 'newest',
-  newestLastKnown: 'newest, last known',
+  lastKnown: 'last known',
   notReported: 'not reported',
   noSnapshot: 'no snapshot reported',
-  otherNewest: (id: string) => `Its newest is ${id}…`,
   likeMajority: 'same as the majority',
+  unlikeMajority: 'not that of the majority',
   hint: 'Nodes report only their newest snapshot. Each continues from it with its own log, so nodes with different snapshots can have the same data.',
-  hidden: (snapshots: number) =>
-    ` ${counted(snapshots, 'stored snapshot')} that no node reports ${snapshots === 1 ? 'is' : 'are'} not shown.`,
 }
 
 const changedParts = { attributes: 'attributes', rooms: 'room types', packages: 'packages' }
