@@ -1,5 +1,8 @@
 'use client'
-/** Marks the container of a scrolling element while more is to be seen at its end, so that its edge can show it. */
+/**
+ * Marks the container of a scrolling element while more is to be seen at its end, so that its edge can show it. Of a table
+ * it also measures the first column, beside which another may be pinned.
+ */
 import { type RefObject, useEffect } from 'react'
 
 /** A pixel of rounding. */
@@ -13,6 +16,8 @@ export function useScrollHint(scroller: RefObject<HTMLElement | null>): void {
     const mark = () => {
       const left = element.scrollWidth - element.clientWidth - Math.abs(element.scrollLeft)
       holder.toggleAttribute('data-more', left > SLACK)
+      const name = element.querySelector('thead th')?.getBoundingClientRect().width ?? 0
+      holder.style.setProperty('--name-width', `${name}px`)
     }
     const sizes = new ResizeObserver(mark)
     sizes.observe(element)

@@ -32,6 +32,8 @@ export type Column<R> = {
   readonly tip?: string
   /** Names the row for screen readers, and stays in view when the table scrolls sideways. */
   readonly rowHeader?: boolean
+  /** Stays in view beside the one that names the row, which it follows. */
+  readonly pinned?: boolean
   readonly className?: string
 }
 
@@ -267,6 +269,7 @@ const DrawnHead = memo(function DrawnHead<R>(props: DrawnHeadProps<R>) {
               'sticky top-0 z-10 h-8 border-line border-b bg-surface px-3 font-medium text-small text-text-2 first:ps-4 last:pe-4',
               column.end ? 'text-end' : 'text-start',
               column.rowHeader && 'start-0 z-20',
+              column.pinned && 'start-(--name-width) z-20',
               hasWidths(widths) && 'overflow-clip',
               RANKS[column.rank ?? 1],
             )}
@@ -419,6 +422,7 @@ const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readon
           column.end ? 'num' : 'text-start',
           // A sticky cell covers others with the background of its row.
           column.rowHeader && 'sticky start-0 z-1 bg-inherit',
+          column.pinned && 'sticky start-(--name-width) z-1 bg-inherit',
           RANKS[column.rank ?? 1],
           column.className,
         )

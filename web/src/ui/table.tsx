@@ -1,6 +1,6 @@
 'use client'
 import clsx from 'clsx'
-import { useEffect, useRef } from 'react'
+import { Fragment, type ReactNode, useEffect, useRef } from 'react'
 import { NARROW, useMedia } from './media.ts'
 import { useScrollHint } from './scroll-hint.ts'
 import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, tableStyle, useRows } from './table-rows.tsx'
@@ -9,7 +9,8 @@ export type { Column, Sort, TableProps } from './table-rows.tsx'
 
 /** A table of up to a few hundred rows; VirtualTable is for more. Arrows or j and k move, Enter opens, Space selects. */
 export function Table<R>(props: TableProps<R>) {
-  const { label, rowKey, card, focus, total, className } = props
+  const { label, rowKey, focus, total, className } = props
+  const card = props.card ?? cardOf(props)
   const body = useRef<HTMLTableSectionElement>(null)
   const table = useRows(props, () => {})
   const scroller = useRef<HTMLDivElement>(null)
@@ -62,5 +63,28 @@ export function Table<R>(props: TableProps<R>) {
         </div>
       </div>
     </>
+  )
+}
+
+/** Columns that fit side by side on a phone. */
+const FITTING = 3
+
+/** On a phone a row of a wide table is a card: its name, and below it each value with the header of its column. */
+function cardOf<R>({ columns, onSelect }: TableProps<R>): ((row: R) => ReactNode) | undefined {
+  if (onSelect || columns.filter(({ rank = 1 }) => rank === 1).length <= FITTING) return undefined
+  const name = columns.find(({ rowHeader }) => rowHeader) ?? columns[0]
+  const others = columns.filter((column) => column !== name && (column.rank ?? 1) <= 2)
+  return (row) => (
+    <div className="grid gap-1">
+      <div className="min-w-0 break-words font-medium">{name?.cell(row)}</div>
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] items-baseline gap-x-4 gap-y-0.5 text-table">
+        {others.map(({ id, header, end, cell }) => (
+          <Fragment key={id}>
+            <dt className="text-text-2">{header}</dt>
+            <dd className={end ? 'num' : 'min-w-0 break-words'}>{cell(row)}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </div>
   )
 }

@@ -26,6 +26,34 @@ beforeEach(() => {
   return () => height.mockRestore()
 })
 
+describe('table on a phone', () => {
+  type Node = { readonly id: string; readonly state: string }
+  const columns: readonly Column<Node>[] = [
+    { id: 'id', header: 'Node', cell: ({ id }) => id, rowHeader: true },
+    { id: 'state', header: 'State', cell: ({ state }) => state },
+    { id: 'zone', header: 'Zone', cell: () => 'eu-1', rank: 2 },
+    { id: 'rate', header: 'Queries', cell: () => '12/s', end: true },
+    { id: 'lag', header: 'Lag', cell: () => '0' },
+    { id: 'version', header: 'Version', cell: () => '0.1.0', rank: 4 },
+  ]
+  const shown = (of: readonly Column<Node>[]) => {
+    narrowWindow()
+    render(<Table label="Nodes" rows={[{ id: 'n1', state: 'Healthy' }]} columns={of} rowKey={({ id }) => id} />)
+  }
+
+  test('shows each row of a wide table as a card, with the headers beside the values', () => {
+    shown(columns)
+    expect(screen.queryByRole('table')).toBeNull()
+    const card = within(screen.getByRole('list', { name: 'Nodes' })).getByRole('listitem')
+    expect(card.textContent).toBe('n1StateHealthyZoneeu-1Queries12/sLag0')
+  })
+
+  test('shows a table whose columns fit', () => {
+    shown(columns.slice(0, 3))
+    expect(screen.getByRole('table', { name: 'Nodes' })).toBeTruthy()
+  })
+})
+
 describe('virtual table', () => {
   test('renders few of ten thousand rows, and counts all of them', () => {
     render(table(shards(10_000)))

@@ -37,6 +37,7 @@ export function ConsumersPanel({ topic }: { readonly topic?: string }) {
   const why = useWhyNot('operator')
   const [leaving, setLeaving] = useState<ConsumerView>()
   const consumers = query.data?.pages.flatMap((page) => page.consumers) ?? []
+  const columns = columnsOf(topic === undefined, why, setLeaving)
   return (
     <Panel
       title={topic === undefined ? copy.consumers.title : copy.consumers.titleOf(topic)}
@@ -49,10 +50,11 @@ export function ConsumersPanel({ topic }: { readonly topic?: string }) {
       <Table
         label={copy.consumers.title}
         rows={consumers}
-        columns={columnsOf(topic === undefined, why, setLeaving)}
+        columns={columns}
         rowKey={({ id }) => id}
         rowProps={({ id, stalled }) => ({ 'data-consumer': id, 'data-stalled': String(stalled) })}
         className="relative"
+        card={(consumer) => <ConsumerCard consumer={consumer} columns={columns} />}
       />
       {query.hasNextPage && (
         <div className="p-3">
@@ -63,6 +65,29 @@ export function ConsumersPanel({ topic }: { readonly topic?: string }) {
       )}
       {leaving && <Disconnect consumer={leaving} onClose={() => setLeaving(undefined)} />}
     </Panel>
+  )
+}
+
+type CardProps = { readonly consumer: ConsumerView; readonly columns: readonly Column<ConsumerView>[] }
+
+/** On a phone: the whole id, and below it what the table has room for. */
+function ConsumerCard({ consumer, columns }: CardProps) {
+  const cell = (id: string) => columns.find((column) => column.id === id)?.cell(consumer)
+  return (
+    <div className="grid gap-1">
+      <span className="break-all font-mono">{consumer.uuid}</span>
+      <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        {cell('state')}
+        {cell('topic')}
+      </span>
+      <span className="flex flex-wrap items-center justify-between gap-x-3 text-small text-text-2">
+        <span>
+          {copy.consumers.inFlight} {cell('leased')}
+        </span>
+        {cell('last')}
+        {cell('actions')}
+      </span>
+    </div>
   )
 }
 

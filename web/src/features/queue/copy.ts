@@ -234,6 +234,8 @@ export const dead = {
   filter: 'Filter dead jobs',
   error: 'Error contains',
   failures: 'Failures at least',
+  timeFormat: 'YYYY-MM-DD HH:MM',
+  timeInvalid: 'Not a time, such as 2026-11-20 18:30.',
   after: 'Died after (UTC)',
   before: 'Died before (UTC)',
   clear: 'Clear filters',

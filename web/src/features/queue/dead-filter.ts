@@ -31,9 +31,11 @@ export function deadQuery({ group, error, failures, after, before }: DeadFields)
   }
 }
 
-/** `2026-11-20T18:30` of a time field, in UTC. */
-function timeOf(text: string): string | undefined {
-  const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text) ? Date.parse(`${text.slice(0, 16)}:00Z`) : Number.NaN
+/** `2026-11-20 18:30`, in UTC. */
+export function timeOf(text: string): string | undefined {
+  const at = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d/.test(text)
+    ? Date.parse(`${text.slice(0, 16).replace(' ', 'T')}:00Z`)
+    : Number.NaN
   return Number.isNaN(at) ? undefined : new Date(at).toISOString()
 }
 

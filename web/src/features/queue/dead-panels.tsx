@@ -16,7 +16,7 @@ import { Link } from '../../ui/link.tsx'
 import { Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import * as copy from './copy.ts'
-import { DEAD_FIELDS, type DeadQuery, type DeadSelection, isFiltering } from './dead-filter.ts'
+import { DEAD_FIELDS, type DeadQuery, type DeadSelection, isFiltering, timeOf } from './dead-filter.ts'
 import { DownloadDead } from './download-dead.tsx'
 import { JobsTable } from './jobs-table.tsx'
 import { useDeadGroups } from './queries.ts'
@@ -211,6 +211,16 @@ function Filters() {
   const [after, setAfter] = useUrlTyped('after')
   const [before, setBefore] = useUrlTyped('before')
   const group = search.get('group') ?? ''
+  /** Once what was typed is in the URL. */
+  const timeField = (name: 'after' | 'before') => {
+    const text = search.get(name) ?? ''
+    return {
+      fieldClassName: 'sm:w-44',
+      placeholder: copy.dead.timeFormat,
+      maxLength: copy.dead.timeFormat.length,
+      error: text !== '' && timeOf(text) === undefined ? copy.dead.timeInvalid : undefined,
+    }
+  }
   const isSet = DEAD_FIELDS.some((field) => (search.get(field) ?? '') !== '')
   const clear = () => {
     for (const set of [setError, setFailures, setAfter, setBefore]) set('')
@@ -238,20 +248,8 @@ function Filters() {
         value={failures}
         onChange={setFailures}
       />
-      <TextField
-        label={copy.dead.after}
-        fieldClassName="sm:w-52"
-        type="datetime-local"
-        value={after}
-        onChange={setAfter}
-      />
-      <TextField
-        label={copy.dead.before}
-        fieldClassName="sm:w-52"
-        type="datetime-local"
-        value={before}
-        onChange={setBefore}
-      />
+      <TextField label={copy.dead.after} {...timeField('after')} value={after} onChange={setAfter} />
+      <TextField label={copy.dead.before} {...timeField('before')} value={before} onChange={setBefore} />
       {isSet && (
         <Button kind="quiet" icon="cross" onClick={clear}>
           {copy.dead.clear}

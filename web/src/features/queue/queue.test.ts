@@ -107,6 +107,7 @@ test.each([
     { after: '2026-11-20T18:30', before: '2026-11-20T18:31:59' },
     { after: '2026-11-20T18:30:00.000Z', before: '2026-11-20T18:31:00.000Z' },
   ],
+  [{ after: '2026-11-20 18:30' }, { after: '2026-11-20T18:30:00.000Z' }],
   [{ after: '2026-11-20', before: '2026-13-20T18:30' }, {}],
 ])('the query of %j', (fields, query) => {
   expect(deadQuery({ ...FIELDS, ...fields })).toEqual(query)

@@ -6,7 +6,7 @@ import dynamic from 'next/dynamic'
 import { type FormEvent, memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { useSearch } from '../../lib/address.tsx'
 import { call } from '../../lib/api.ts'
-import { bytes, count, duration, rate } from '../../lib/format.ts'
+import { bytes, count, duration, figure, rate } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { nearest } from '../../lib/nearest.ts'
 import { ApiProblem } from '../../lib/problem.ts'
@@ -115,7 +115,7 @@ const TopicChart = memo(function TopicChart({
         sync="queue-topic"
         noData={copy.charts.noData}
         {...(unit === '' && { format: (seconds: number) => duration(seconds * 1_000) })}
-        {...(unit === '1/s' && { format: (value: number) => String(Math.round(value * 10) / 10) })}
+        {...(unit === '1/s' && { format: figure })}
       />
     </div>
   )
@@ -248,11 +248,16 @@ function Numbers({ topic }: { readonly topic: TopicStats }) {
   ]
   return (
     <section aria-label={copy.topic.numbers}>
-      <dl className="grid grid-cols-[repeat(auto-fill,minmax(6rem,1fr))] gap-2">
+      {/* On a phone a few lines, so that the jobs are on the first screen. */}
+      <dl className="flex flex-wrap gap-x-4 gap-y-0.5 sm:grid sm:grid-cols-[repeat(auto-fill,minmax(6rem,1fr))] sm:gap-2">
         {tiles.map(([label, value, tip]) => (
-          <div key={label} data-tip={tip} className="min-w-0 rounded-panel border border-line bg-surface px-3 py-2">
+          <div
+            key={label}
+            data-tip={tip}
+            className="flex min-w-0 items-baseline gap-1.5 border-line sm:block sm:rounded-panel sm:border sm:bg-surface sm:px-3 sm:py-2"
+          >
             <dt className="text-small text-text-2">{label}</dt>
-            <dd className="truncate font-semibold text-section tabular-nums">{value}</dd>
+            <dd className="truncate font-semibold tabular-nums sm:text-section">{value}</dd>
           </div>
         ))}
       </dl>

@@ -5,10 +5,12 @@ import { count, day } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlTyped } from '../../lib/url.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
+import { FactRow } from '../../ui/facts.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
+import { NARROW, useMedia } from '../../ui/media.ts'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
-import type { Column } from '../../ui/table.tsx'
+import { type Column, Table, type TableProps } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { ShardFrame } from '../shards/shard-page.tsx'
 import * as copy from './copy.ts'
@@ -60,7 +62,7 @@ function Segments({ shard }: { readonly shard: string }) {
                 <EmptyState text={copy.segments.noMatch(text)} />
               </div>
             ) : (
-              <VirtualTable
+              <Rows
                 label={copy.segments.title}
                 rows={rows}
                 rowKey={({ line }) => line.name}
@@ -85,6 +87,28 @@ function Segments({ shard }: { readonly shard: string }) {
 }
 
 type Row = { readonly line: SegmentLine; readonly from: string }
+
+function Rows(props: TableProps<Row>) {
+  const isNarrow = useMedia(NARROW)
+  if (!isNarrow) return <VirtualTable {...props} />
+  const [name, areas, properties, packages, coverage] = props.columns
+  return (
+    <Table
+      {...props}
+      card={(row) => (
+        <div className="grid gap-1">
+          <span className="break-words font-medium">{name?.cell(row)}</span>
+          <FactRow
+            facts={[properties, packages, areas].flatMap((each) =>
+              each ? [[each.header, each.cell(row)] as const] : [],
+            )}
+          />
+          {coverage?.cell(row)}
+        </div>
+      )}
+    />
+  )
+}
 
 function columnsOf(shard: string, window: { readonly from: string; readonly to: string } | null): Column<Row>[] {
   return [
@@ -136,7 +160,7 @@ function CoverageStrip({ nights, from }: { readonly nights: readonly number[]; r
       role="img"
       aria-label={text}
       data-tip={text}
-      className="hatch block h-3.5 min-w-40 overflow-hidden rounded-[2px] border border-line"
+      className="hatch block h-3.5 forced-color-adjust-none min-w-40 overflow-hidden rounded-[2px] border border-line"
     >
       <span aria-hidden="true" className="block h-full w-full" style={{ background }} />
     </span>

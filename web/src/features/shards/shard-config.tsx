@@ -6,7 +6,7 @@ import { useMoment } from '../../lib/address.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Table } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 import { ConfigValue } from './config-value.tsx'
 import { useShardConfig } from './queries.ts'
 import * as copy from './shard-copy.ts'
@@ -73,12 +73,22 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
           <summary className="w-fit cursor-pointer rounded-control px-4 py-2 text-text-2">
             {copy.config.others(equal.length, different.length)}
           </summary>
-          <Keys label={copy.config.others(equal.length, different.length)} keys={equal} nodes={body.nodes} />
+          <EqualKeys label={copy.config.others(equal.length, different.length)} keys={equal} nodes={body.nodes} />
         </details>
       )}
     </>
   )
 }
+
+const KEY: Column<Key> = {
+  id: 'key',
+  header: copy.config.key,
+  rowHeader: true,
+  width: '17rem',
+  cell: (key) => <code className="break-all font-mono">{key.key}</code>,
+}
+
+const rowOf = (key: Key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })
 
 type KeysProps = { readonly label: string; readonly keys: readonly Key[]; readonly nodes: readonly string[] }
 
@@ -88,20 +98,46 @@ function Keys({ label, keys, nodes }: KeysProps) {
       label={label}
       rows={keys}
       rowKey={(key) => key.key}
-      rowProps={(key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })}
+      rowProps={rowOf}
       columns={[
-        {
-          id: 'key',
-          header: copy.config.key,
-          rowHeader: true,
-          width: '17rem',
-          cell: (key) => <code className="break-all font-mono">{key.key}</code>,
-        },
+        KEY,
         ...nodes.map((node, at) => ({
           id: `node-${node}`,
           header: node,
           cell: (key: Key) => <Value name={key.key} value={key.values[at]} />,
         })),
+      ]}
+    />
+  )
+}
+
+/** One value for all nodes; of a key that is each node's own, that of each. */
+function EqualKeys({ label, keys, nodes }: KeysProps) {
+  return (
+    <Table
+      label={label}
+      rows={keys}
+      rowKey={(key) => key.key}
+      rowProps={rowOf}
+      columns={[
+        KEY,
+        {
+          id: 'value',
+          header: copy.config.value,
+          cell: (key) =>
+            key.equal ? (
+              <Value name={key.key} value={key.values.find((value) => value !== null)} />
+            ) : (
+              <span className="flex flex-wrap gap-x-4">
+                {nodes.map((node, at) => (
+                  <span key={node} className="inline-flex flex-wrap items-baseline gap-x-1.5">
+                    <span className="text-small text-text-2">{node}</span>
+                    <Value name={key.key} value={key.values[at]} />
+                  </span>
+                ))}
+              </span>
+            ),
+        },
       ]}
     />
   )

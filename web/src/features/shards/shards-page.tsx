@@ -7,6 +7,7 @@ import { passes } from '../../lib/filter.ts'
 import { bytes, count, days, duration, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
+import { formatSort, parseSort } from '../../lib/sort-link.ts'
 import { useUrlParam, useUrlTyped } from '../../lib/url.ts'
 import { Age, Duration } from '../../ui/age.tsx'
 import type { Widths } from '../../ui/column-edge.tsx'
@@ -23,7 +24,6 @@ import { common } from './copy.ts'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import * as copy from './list-copy.ts'
 import { RackPicture } from './rack.tsx'
-import { formatSort, parseSort } from './sort-link.ts'
 import { columnsOf } from './table-columns.ts'
 import { useTableLayout } from './table-layout.ts'
 import { viewHref, viewText } from './views.ts'
@@ -59,6 +59,7 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   {
     id: 'state',
     header: copy.columns.state,
+    pinned: true,
     compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
     cell: (shard) => (
       <span data-tip={shard.message}>

@@ -129,6 +129,8 @@ export const list = {
   room: 'Room type',
   anyRoom: 'any',
   night: 'Night',
+  nightFormat: 'YYYY-MM-DD',
+  nightInvalid: 'Enter the night as a date, such as 2026-11-20',
   submit: 'List stays',
   first: 'Enter a property id first',
   start: 'Enter a property to list its stays, newest first. A click on a night in its calendar lists them, too.',

@@ -2,6 +2,7 @@
 /** The stays of a shard: figures, one by its id, and those of a property or a night. */
 import type { StayRecord as Stay, StayFigures, StayListEntry } from '@vacancy/shared/contract'
 import { type FormEvent, type ReactNode, useState } from 'react'
+import { dayOf } from '../../lib/days.ts'
 import { bytes, count } from '../../lib/format.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
@@ -237,16 +238,14 @@ function ListStays({ shard }: { readonly shard: string }) {
 function ListForm({ of }: { readonly of: StaysOf }) {
   const setUrl = useSetUrl()
   const [typed, setTyped] = useState(of)
+  const [property, date] = [typed.property.trim(), typed.date.trim()]
+  const isNight = date === '' || dayOf(date) !== undefined
+  const why = property === '' ? copy.list.first : isNight ? undefined : copy.list.nightInvalid
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const property = typed.property.trim()
-    if (property !== '') setUrl({ property, room: typed.room.trim(), date: typed.date }, { push: true })
+    if (why === undefined) setUrl({ property, room: typed.room.trim(), date }, { push: true })
   }
-  const input = (
-    name: keyof StaysOf,
-    label: string,
-    more: { type?: string; placeholder?: string; className?: string } = {},
-  ) => (
+  const input = (name: keyof StaysOf, label: string, more: { placeholder?: string; className?: string } = {}) => (
     <TextField
       label={label}
       fieldClassName={name === 'date' ? 'w-40' : 'w-full max-w-56'}
@@ -261,8 +260,8 @@ function ListForm({ of }: { readonly of: StaysOf }) {
     <form aria-label={copy.list.title} onSubmit={submit} className="flex flex-wrap items-end gap-3">
       {input('property', copy.list.property, { className: 'font-mono' })}
       {input('room', copy.list.room, { placeholder: copy.list.anyRoom })}
-      {input('date', copy.list.night, { type: 'date' })}
-      <Button type="submit" why={typed.property.trim() === '' ? copy.list.first : undefined}>
+      {input('date', copy.list.night, { placeholder: copy.list.nightFormat })}
+      <Button type="submit" why={why}>
         {copy.list.submit}
       </Button>
     </form>
