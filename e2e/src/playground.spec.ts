@@ -320,14 +320,21 @@ test('a shared link of a read opens the same request with its result, and a save
   await page.keyboard.press('Control+Enter')
   const result = page.locator('[data-result-count]')
   const found = (await result.getAttribute('data-result-count')) ?? ''
+  // The order and the view are part of the link.
+  const totals = () => result.locator('tr[data-total]').evaluateAll((rows) => rows.map((row) => row.dataset['total']))
+  await result.getByRole('columnheader', { name: 'Total' }).getByRole('button').click()
+  await expect(page).toHaveURL(/sort=total/)
+  const sorted = await totals()
+  expect(sorted).toEqual(sorted.toSorted((a, b) => Number(b) - Number(a)))
   await page.getByRole('button', { name: 'Share', exact: true }).click()
-  await expect.poll(clipboard).toContain('/playground?q=')
+  await expect.poll(clipboard).toMatch(/\/playground\?q=.*&sort=total%3Adown/)
 
   await page.goto(await clipboard())
   await ready(page)
 
   await expect(page.getByRole('form', { name: 'Request' })).toBeVisible()
   await expect(result).toHaveAttribute('data-result-count', found)
+  expect(await totals()).toEqual(sorted)
   const first = result.getByRole('row').nth(1)
   const row = [await first.getAttribute('data-property'), await first.getAttribute('data-total')]
   await first.focus()

@@ -257,7 +257,7 @@ const OF_STAYS = [
   may(0x03, 'area', 'text', 'Area, equal.', FILTER),
   may(0x04, 'propertyId', 'text', 'This property only.', { ...FILTER, label: 'Property' }),
   may(0x05, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
-  may(0x06, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
+  may(0x06, 'stars', 'u8', 'Exactly this number, 1 to 5.', { ...STARS, ...FILTER }),
   may(0x07, 'category', 'text', 'Category, equal.', FILTER),
   may(0x08, 'amenities', 'list', 'The property has all of them.', FILTER),
   may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {
@@ -393,7 +393,7 @@ const ROWS = {
       segment(0x01),
       may(0x02, 'area', 'text', 'Area, equal.', FILTER),
       may(0x03, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
-      may(0x04, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
+      may(0x04, 'stars', 'u8', 'Exactly this number, 1 to 5.', { ...STARS, ...FILTER }),
       may(0x05, 'category', 'text', 'Category, equal.', FILTER),
       may(0x06, 'amenities', 'list', 'The property has all of them.', FILTER),
       may(0x07, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {

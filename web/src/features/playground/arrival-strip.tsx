@@ -90,7 +90,7 @@ function Days({ days, nights, note, chosen, onArrive }: DaysProps) {
                 onKeyDown={(event) => onKeyDown(event, n)}
                 style={n === 0 ? { gridColumnStart: columnOf(arrival) } : undefined}
                 className={clsx(
-                  'min-w-0 rounded-control border-2 py-0.5 text-center text-[0.6875rem] leading-tight pointer-coarse:min-h-11',
+                  'min-w-0 forced-color-adjust-none rounded-control border-2 py-0.5 text-center text-[0.6875rem] leading-tight pointer-coarse:min-h-11',
                   arrival === chosen ? 'border-text font-medium' : 'border-transparent',
                   total === null ? 'hatch text-text-2' : PRICE_COLOURS[stepOf(scale, total) - 1],
                 )}

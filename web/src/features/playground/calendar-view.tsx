@@ -199,7 +199,7 @@ const Nights = memo(function Nights(props: NightsProps) {
             onFocus={() => onArrive([row, column])}
             onClick={() => onSelect(stay.propertyId)}
             className={clsx(
-              'h-9 whitespace-pre-line px-1.5 text-center text-[0.6875rem] leading-tight first-line:text-table',
+              'h-9 forced-color-adjust-none whitespace-pre-line px-1.5 text-center text-[0.6875rem] leading-tight first-line:text-table',
               PRICE_COLOURS[stepOf(scale, night.finalPrice) - 1],
               night.availability === 0 && 'hatch',
             )}

@@ -22,7 +22,6 @@ export const page = {
   linkAction: 'Request a new link, or start here.',
   draftRestored: (time: string) => `Draft restored from ${time}.`,
   draftNotSaved: (reason: string) => `Draft not saved: ${reason} Reloading may lose it.`,
-  keepDraft: 'Keep draft',
   startOver: 'Start over',
   anyShard: 'the shard',
   request: 'Request',

@@ -10,10 +10,18 @@ import * as copy from './copy.ts'
 import type { Draft } from './request.ts'
 import { shareOf } from './share.ts'
 
-/** Copies a link that opens the request, and runs it if it is a read. */
+/** How the page shows a result, for links to it. */
+export function shownNow(): { readonly [name: string]: string } {
+  const search = new URLSearchParams(location.search)
+  return Object.fromEntries(
+    ['view', 'sort'].flatMap((name) => (search.has(name) ? [[name, search.get(name) ?? '']] : [])),
+  )
+}
+
+/** Copies a link that opens the request with its view and order, and runs it if it is a read. */
 export async function copyLink(draft: Draft): Promise<void> {
   const isRead = !isWrite(draft.command)
-  const path = await pathTo(draft, isRead)
+  const path = await pathTo(draft, isRead, shownNow())
   if (path === undefined) return
   const link = location.origin + path
   if (!(await copyText(link))) toast({ message: copy.links.blocked(link), level: 'warn' })
@@ -26,9 +34,9 @@ export async function openInPlayground(draft: Draft, { run = false } = {}): Prom
   if (path !== undefined) navigate(path)
 }
 
-async function pathTo(draft: Draft, run: boolean): Promise<string | undefined> {
+async function pathTo(draft: Draft, run: boolean, shown = {}): Promise<string | undefined> {
   try {
-    return routes.playground({ q: await shareOf(draft), ...(run && { run: '1' }) })
+    return routes.playground({ q: await shareOf(draft), ...shown, ...(run && { run: '1' }) })
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error
     toast({ message: `${error.message} ${error.hint}`, level: 'crit' })

@@ -3,7 +3,16 @@
 import type { HistoryEntry, PlaygroundAnswer } from '@vacancy/shared/contract'
 import { curlOf, EDGE_TARGET, goOf, proxyCurlOf, typescriptOf, typescriptSetupOf } from '@vacancy/shared/snippets'
 import clsx from 'clsx'
-import { type ComponentProps, type ReactNode, Suspense, useEffect, useId, useRef, useState } from 'react'
+import {
+  type ComponentProps,
+  type ReactNode,
+  type RefObject,
+  Suspense,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from 'react'
 import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
 import { ApiProblem } from '../../lib/problem.ts'
@@ -233,6 +242,7 @@ function Workbench({
   const [layer, setLayer] = useState<Layer>()
   const [isWriting, setWriting] = useWriteMode()
   const { run, before, start: startRun, stop } = useRuns()
+  const [result, showResult] = useShownResult()
   const counts = useCounts(before, draft)
   const compiled = compileFor(draft, boundsOf(shard))
   const formId = useId()
@@ -253,13 +263,10 @@ function Workbench({
     }
     if (whyNoRun !== undefined) return toast({ message: whyNoRun, level: 'warn' })
     if (writes) return setLayer({ as: 'write' })
-    void startRun(draft, shard?.id, { times })
+    void startRun(draft, shard?.id, { times }).then(showResult)
   }
-  const hasOpened = useRef(false)
   // A read shows its result at once; a write waits for a person.
-  useEffect(() => {
-    if (hasOpened.current) return
-    hasOpened.current = true
+  useOnce(() => {
     if (!writes && compiled.ok) void startRun(draft, shard?.id)
     else if (opened.run) runNow()
   })
@@ -277,7 +284,7 @@ function Workbench({
   }
   const search = (next: Draft) => {
     use(next)
-    void startRun(next, shard?.id)
+    void startRun(next, shard?.id).then(showResult)
   }
   const target = {
     draft,
@@ -288,7 +295,7 @@ function Workbench({
   }
   return (
     <>
-      <OpenedBanners opened={opened} onStartOver={() => use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })} />
+      <Faults faults={opened.faults} />
       {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
       {isWriting && <Banner level="warn" title={copy.writeMode.on(shard?.id ?? copy.page.anyShard)} />}
       <RunBar
@@ -317,7 +324,15 @@ function Workbench({
       <SplitPane
         label={copy.page.divider}
         first={
-          <RequestForm id={formId} command={draft.command} fault={draftFault} onRun={runNow}>
+          <RequestForm
+            id={formId}
+            command={draft.command}
+            fault={draftFault}
+            // Until the first change.
+            restoredAt={draft === opened.draft && text === opened.text ? opened.keptAt : undefined}
+            onStartOver={() => use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })}
+            onRun={runNow}
+          >
             <NarrowTarget {...target} />
             {(writes || isWriting) && (
               <Switch
@@ -329,35 +344,29 @@ function Workbench({
               />
             )}
             <Editor
-              draft={draft}
+              {...{ draft, compiled, shard, isTried, text, counts }}
               onDraft={setDraft}
-              compiled={compiled}
-              shard={shard}
-              isTried={isTried}
-              text={text}
               onText={setText}
-              counts={counts}
               belowDates={<ArrivalStrip done={before} draft={draft} onArrive={search} />}
             />
           </RequestForm>
         }
         second={
-          <Panel title={copy.page.result} className={clsx(PANE, '[--result-height:max(16rem,calc(100dvh-26rem))]')}>
-            <Results
-              run={run}
-              before={before}
-              selected={selected}
-              onSelect={setSelected}
-              onWhy={(property) => setLayer({ as: 'why', property })}
-              onRetry={() => runNow()}
-              onStop={stop}
-              onSearch={search}
-              onPage={(next) => void startRun(next, shard?.id)}
-              onDraft={use}
-              compared={compared}
-              datesMax={shard?.datesMax ?? null}
-            />
-          </Panel>
+          <div ref={result} className="flex min-w-0 scroll-mt-14 flex-col">
+            <Panel title={copy.page.result} className={clsx(PANE, '[--result-height:max(16rem,calc(100dvh-26rem))]')}>
+              <Results
+                {...{ run, before, selected, compared }}
+                onSelect={setSelected}
+                onWhy={(property) => setLayer({ as: 'why', property })}
+                onRetry={() => runNow()}
+                onStop={stop}
+                onSearch={search}
+                onPage={(next) => void startRun(next, shard?.id)}
+                onDraft={use}
+                datesMax={shard?.datesMax ?? null}
+              />
+            </Panel>
+          </div>
         }
       />
       <Layers
@@ -374,18 +383,64 @@ function Workbench({
   )
 }
 
+function useOnce(act: () => void): void {
+  const isDone = useRef(false)
+  useEffect(() => {
+    if (isDone.current) return
+    isDone.current = true
+    act()
+  })
+}
+
+/** The element of the result, and what brings it into view where it is below the form. */
+function useShownResult(): readonly [RefObject<HTMLDivElement | null>, () => void] {
+  const result = useRef<HTMLDivElement>(null)
+  const show = () => {
+    const element = result.current
+    if (element && element.getBoundingClientRect().top > innerHeight / 2) element.scrollIntoView()
+  }
+  return [result, show]
+}
+
+/** What could not be opened. */
+function Faults({ faults }: Pick<Opened, 'faults'>) {
+  return faults.map((fault) => (
+    <Banner key={fault} level="warn" title={fault}>
+      {copy.page.linkAction}
+    </Banner>
+  ))
+}
+
 type RequestFormProps = {
   readonly id: string
   readonly command: string
   /** Why the draft could not be saved; '' when it was. */
   readonly fault: string
+  /** When the draft was saved, if it is a restored one. */
+  readonly restoredAt: string | undefined
+  readonly onStartOver: () => void
   readonly onRun: () => void
   readonly children: ReactNode
 }
 
-function RequestForm({ id, command, fault, onRun, children }: RequestFormProps) {
+function RequestForm({ id, command, fault, restoredAt, onStartOver, onRun, children }: RequestFormProps) {
   return (
-    <Panel title={copy.page.request} className={PANE}>
+    <Panel
+      title={copy.page.request}
+      className={PANE}
+      actions={
+        restoredAt !== undefined && (
+          <>
+            <span className="text-small text-text-2">
+              {copy.page.draftRestored(`${day(restoredAt)} ${clock(restoredAt)}`)}
+            </span>
+            <Button kind="quiet" onClick={onStartOver}>
+              {copy.page.startOver}
+            </Button>
+          </>
+        )
+      }
+    >
       <form
         id={id}
         aria-label={copy.page.request}
@@ -404,39 +459,6 @@ function RequestForm({ id, command, fault, onRun, children }: RequestFormProps) 
         )}
       </form>
     </Panel>
-  )
-}
-
-/** What could not be opened, and a draft that was restored. */
-function OpenedBanners({ opened, onStartOver }: { readonly opened: Opened; readonly onStartOver: () => void }) {
-  const [isBack, setBack] = useState(opened.keptAt !== undefined)
-  return (
-    <>
-      {opened.faults.map((fault) => (
-        <Banner key={fault} level="warn" title={fault}>
-          {copy.page.linkAction}
-        </Banner>
-      ))}
-      {isBack && (
-        <Banner
-          level="info"
-          title={copy.page.draftRestored(`${day(opened.keptAt)} ${clock(opened.keptAt)}`)}
-          actions={
-            <>
-              <Button onClick={() => setBack(false)}>{copy.page.keepDraft}</Button>
-              <Button
-                onClick={() => {
-                  setBack(false)
-                  onStartOver()
-                }}
-              >
-                {copy.page.startOver}
-              </Button>
-            </>
-          }
-        />
-      )}
-    </>
   )
 }
 

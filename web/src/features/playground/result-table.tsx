@@ -4,10 +4,12 @@ import type { CommandAnswer, PropertiesAnswer } from '@vacancy/shared/contract'
 import type { NightPackage } from '@vacancy/shared/wire'
 import clsx from 'clsx'
 import { type KeyboardEvent, useMemo } from 'react'
-import { count, day, price, weekday } from '../../lib/format.ts'
+import { count, day, figure, price, weekday } from '../../lib/format.ts'
+import { formatSort, parseSort } from '../../lib/sort-link.ts'
+import { useUrlParam } from '../../lib/url.ts'
 import { Button } from '../../ui/button.tsx'
 import { copyText } from '../../ui/copy-button.tsx'
-import type { Column } from '../../ui/table.tsx'
+import type { Column, Sort } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import * as copy from './copy.ts'
@@ -25,6 +27,7 @@ type ResultProps = {
 export function ResultTable({ answer, details, selected, onSelect }: ResultProps) {
   const stays = staysOf(answer)
   const columns = useMemo(() => columnsOf(stays ?? [], details), [stays, details])
+  const order = useOrder(columns)
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: handles a key of its focused rows.
     <div className="flex min-w-0 flex-col gap-2" onKeyDown={copyRow}>
@@ -45,6 +48,7 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
           rowKey={({ propertyId }) => propertyId}
           onOpen={({ propertyId }) => onSelect(propertyId)}
           focus={selected}
+          {...order}
           rowProps={(stay) => ({ 'data-property': stay.propertyId, 'data-total': totalOf(stay) })}
           height="var(--result-height, min(60vh, 48rem))"
         />
@@ -127,7 +131,7 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
 /** "850 m", "12.3 km". */
 function metres(value: number | undefined): string {
   if (value === undefined) return '–'
-  return value < 1_000 ? `${value} m` : `${(value / 1_000).toFixed(1)} km`
+  return value < 1_000 ? `${value} m` : `${figure(value / 1_000)} km`
 }
 
 function compareValues(a: string | number, b: string | number): number {
@@ -149,6 +153,7 @@ type Indexed = { readonly at: number; readonly cells: readonly (string | number)
 
 function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect'>) {
   const { columns, rows } = useMemo(() => plainOf(answer), [answer])
+  const order = useOrder(columns)
   const isProperties = answer.command === 'SEARCHPROP'
   return (
     <VirtualTable
@@ -157,9 +162,20 @@ function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect
       rowKey={({ at }: Indexed) => String(at)}
       {...(isProperties && { onOpen: ({ cells }: Indexed) => onSelect(String(cells[0])) })}
       columns={columns}
+      {...order}
       height="var(--result-height, min(60vh, 48rem))"
     />
   )
+}
+
+/** The order of the rows, in the URL: a link has it, too. A column that this result lacks does not order it. */
+function useOrder(columns: readonly Pick<Column<never>, 'id' | 'compare'>[]) {
+  const [text, setText] = useUrlParam('sort')
+  const sort = useMemo(() => {
+    const sortable = columns.flatMap(({ id, compare }) => (compare ? id : []))
+    return parseSort(text, sortable)
+  }, [text, columns])
+  return { sort, onSort: (next: Sort) => setText(formatSort(next), { push: true }) }
 }
 
 function plainOf(answer: CommandAnswer): { columns: Column<Indexed>[]; rows: Indexed[] } {

@@ -23,6 +23,7 @@ import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
 import * as copy from './copy.ts'
 import { RESULTS_KEY } from './keys.ts'
+import { shownNow } from './links.ts'
 import { type Box, boxOf, bytesOfHex, type Draft, withBox, withField, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
 import { pageOf, type Stay, staysOf, totalOf } from './rows.ts'
@@ -288,7 +289,7 @@ function SaveResult({ done }: { readonly done: Done }) {
     },
   })
   const copyLink = async (id: string) => {
-    const isCopied = await copyText(location.origin + routes.savedResult(id))
+    const isCopied = await copyText(location.origin + routes.savedResult(id, shownNow()))
     toast({
       message: isCopied ? copy.results.shared : copy.results.sharedNotCopied,
       href: { to: routes.savedResult(id), label: copy.actions.open },

@@ -4,7 +4,6 @@ import type { PlaygroundAnswer } from '@vacancy/shared/contract'
 import { EDGE_TARGET } from '@vacancy/shared/snippets'
 import { type ComponentProps, useId } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { IconButton } from '../../ui/icon-button.tsx'
 import { NARROW, useMedia } from '../../ui/media.ts'
 import { Menu } from '../../ui/menu.tsx'
 import { Select } from '../../ui/select.tsx'
@@ -87,12 +86,16 @@ export function RunBar(props: RunBarProps) {
         )}
         {!isNarrow && (
           <>
-            <IconButton kind="default" icon="link" label={copy.actions.share} onClick={props.onShare} />
+            <Button icon="link" onClick={props.onShare}>
+              {copy.actions.share}
+            </Button>
             <Menu label={copy.actions.copyAs} button={copy.actions.copyAs} icon="copy" items={copies} />
           </>
         )}
         <Menu label={copy.actions.more} button={copy.actions.more} items={more} />
-        <IconButton kind="default" icon="clock" label={copy.actions.history} onClick={props.onHistory} />
+        <Button icon="clock" onClick={props.onHistory}>
+          {copy.actions.history}
+        </Button>
       </div>
     </div>
   )
