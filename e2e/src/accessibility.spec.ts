@@ -17,6 +17,9 @@ const LOOKS = [
   { colorScheme: 'dark', size: 'narrow', viewport: { width: 375, height: 812 } },
 ] as const
 
+/** The narrowest window in which nothing scrolls sideways but tables. */
+const LEAST = { width: 320, height: 640 }
+
 /** All pages are loaded in one window, which keeps compiled code as the browser of a person does. */
 let page: Page
 
@@ -43,8 +46,19 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
       for (const tab of tabs) await expect(tab).toBeInViewport({ ratio: 0.9 })
       await page.screenshot({ path: join(PICTURES, `${name}.${size}.${colorScheme}.png`) })
     }
+    await page.setViewportSize(LEAST)
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(LEAST.width)
   })
 }
+
+test('with the colours of the system a heat map keeps its own', async ({ page }) => {
+  await page.emulateMedia({ forcedColors: 'active' })
+  await page.goto('/shards/quickstart/segments/dolomites/properties/alp_000006?metric=price')
+  await ready(page)
+  const nights = page.locator('[role="gridcell"][data-price]')
+  const grounds = await nights.evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).backgroundColor))
+  expect(new Set(grounds).size).toBeGreaterThan(1)
+})
 
 test('focus returns to the element that opened a layer, unless another element has it by then', async ({ page }) => {
   await page.goto('/shards')

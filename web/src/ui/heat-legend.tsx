@@ -91,7 +91,7 @@ function Legend({ label, colours, dot, none = copy.heat.noneLeft, isMarked, chil
       <span>{from}</span>
       <span aria-hidden="true" className="flex">
         {colours.map((colour) => (
-          <span key={colour} className={clsx('size-4', colour)} />
+          <span key={colour} className={clsx('size-4 forced-color-adjust-none', colour)} />
         ))}
       </span>
       <span>{to}</span>
@@ -100,7 +100,10 @@ function Legend({ label, colours, dot, none = copy.heat.noneLeft, isMarked, chil
           {isMarked ? (
             <FullMark className="border border-line" />
           ) : (
-            <span className="hatch inline-block size-4 border border-line" aria-hidden="true" />
+            <span
+              className="hatch inline-block size-4 border border-line forced-color-adjust-none"
+              aria-hidden="true"
+            />
           )}
           {none}
         </span>

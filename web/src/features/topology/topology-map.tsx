@@ -24,7 +24,8 @@ type MapProps = {
   readonly onOpen: (key: string) => void
 }
 
-const ZOOM = { min: 0.08, max: 3, step: 1.25 } as const
+/** `fit`: a small cluster is drawn larger, up to this. */
+const ZOOM = { min: 0.08, fit: 1.5, max: 3, step: 1.25 } as const
 const HEIGHT = { min: 240, max: 620 } as const
 const START: Camera = { x: 0, y: 0, zoom: 1 }
 const TRAFFIC = [
@@ -100,7 +101,9 @@ function Picture({ model, layout, traffic, focus, onFocus, onOpen }: PictureProp
   const [width, setWidth] = useState(0)
   const [camera, setCamera] = useState(START)
   const scheme = useColourScheme()
-  const fitted = width === 0 ? 1 : Math.min(1, width / layout.width)
+  // The whole width is shown at first, larger than drawn only while the height fits as well.
+  const fitted =
+    width === 0 ? 1 : Math.min(ZOOM.fit, width / layout.width, Math.max(1, HEIGHT.max / Math.max(1, layout.height)))
   const height = Math.round(Math.min(HEIGHT.max, Math.max(HEIGHT.min, layout.height * fitted)))
   useEffect(() => {
     const element = box.current
@@ -109,9 +112,8 @@ function Picture({ model, layout, traffic, focus, onFocus, onOpen }: PictureProp
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
-  // The whole width is shown at first.
   useEffect(() => {
-    if (width > 0) setCamera({ ...START, zoom: Math.min(1, width / layout.width) })
+    if (width > 0) setCamera({ ...START, zoom: fitted })
   }, [width, layout.width])
   useEffect(() => {
     const frame = requestAnimationFrame(() => {
@@ -155,7 +157,7 @@ function Picture({ model, layout, traffic, focus, onFocus, onOpen }: PictureProp
     if (found) onOpen(found.thing.key)
   }
   const fit = () =>
-    setCamera({ ...START, zoom: Math.max(ZOOM.min, Math.min(1, width / layout.width, height / layout.height)) })
+    setCamera({ ...START, zoom: Math.max(ZOOM.min, Math.min(ZOOM.fit, width / layout.width, height / layout.height)) })
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === '+') zoomBy(ZOOM.step)
     else if (event.key === '-') zoomBy(1 / ZOOM.step)
