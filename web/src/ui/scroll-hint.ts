@@ -16,12 +16,14 @@ export function useScrollHint(scroller: RefObject<HTMLElement | null>): void {
     const mark = () => {
       const left = element.scrollWidth - element.clientWidth - Math.abs(element.scrollLeft)
       holder.toggleAttribute('data-more', left > SLACK)
-      const name = element.querySelector('thead th')?.getBoundingClientRect().width ?? 0
-      holder.style.setProperty('--name-width', `${name}px`)
     }
-    const sizes = new ResizeObserver(mark)
+    const name = element.querySelector('thead th')
+    const sizes = new ResizeObserver(() => {
+      mark()
+      holder.style.setProperty('--name-width', `${name?.getBoundingClientRect().width ?? 0}px`)
+    })
     sizes.observe(element)
-    if (element.firstElementChild) sizes.observe(element.firstElementChild)
+    for (const part of [element.firstElementChild, name]) if (part) sizes.observe(part)
     // Before a virtual table renders the rows that scrolling brings into view: measuring after it would lay them out.
     const early = { passive: true, capture: true }
     element.addEventListener('scroll', mark, early)
