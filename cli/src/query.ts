@@ -46,7 +46,7 @@ const SWITCHES = ['explain', 'count', 'compact', 'anyRoomType']
 /** First and last arrival day. */
 const ARRIVALS: readonly string[] = ['from', 'to']
 /** Fields for programs that read from several nodes, only available in `send`. */
-const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
+const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable', 'trace']
 
 const CONNECTION_FLAGS = {
   host: { ...named('HOST'), default: '127.0.0.1', summary: 'Address of the node.' },

@@ -729,7 +729,8 @@ async function startTcp(
       clockOffsetMs: options.clockOffsetMs,
     },
     parts.counters,
-    ({ command, milliseconds, rows, at }) => noteSlow(state, { command, milliseconds, rows, atMs: at }),
+    ({ command, milliseconds, rows, traceId, at }) =>
+      noteSlow(state, { command, milliseconds, rows, traceId, atMs: at }),
     ({ remote, name, expiresMs }) =>
       log.warn({ remote, name, expired: new Date(expiresMs).toISOString() }, 'login refused: the token expired'),
     (error) => {

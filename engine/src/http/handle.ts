@@ -51,6 +51,7 @@ export type SlowRequest = {
   readonly command: string
   readonly milliseconds: number
   readonly rows: number
+  readonly traceId: string | null
   readonly atMs: number
 }
 

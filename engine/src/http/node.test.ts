@@ -323,8 +323,10 @@ test('an error below a path is logged, and its response reveals no internals', a
   expect(logged).toEqual(['an HTTP request failed'])
 })
 
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+
 test('the snapshot, the status and the slow requests are documents', async () => {
-  const slow = () => [{ command: 'SEARCHAVAIL', milliseconds: 12.5, rows: 200, atMs: NOON }]
+  const slow = () => [{ command: 'SEARCHAVAIL', milliseconds: 12.5, rows: 200, traceId: TRACE, atMs: NOON }]
   const { get } = await serve({ handle: { slow } })
 
   expect(await (await get('/snapshot-info')).json()).toMatchObject({
@@ -344,7 +346,9 @@ test('the snapshot, the status and the slow requests are documents', async () =>
     codec_mismatch: null,
   })
   expect(await (await get('/debug/slow')).json()).toEqual({
-    requests: [{ command: 'SEARCHAVAIL', milliseconds: 12.5, rows: 200, at: '2026-06-15T12:00:00.000Z' }],
+    requests: [
+      { command: 'SEARCHAVAIL', milliseconds: 12.5, rows: 200, at: '2026-06-15T12:00:00.000Z', trace_id: TRACE },
+    ],
   })
 })
 

@@ -207,7 +207,12 @@ function notStandalone(method: Route['method'], path: string): Route {
 }
 
 function slow(handle: NodeHandle): NodeSlow {
-  return { requests: handle.slow().map(({ atMs, ...request }) => ({ ...request, at: time(atMs) })) }
+  const requests = handle.slow().map(({ atMs, traceId, ...request }) => ({
+    ...request,
+    at: time(atMs),
+    trace_id: traceId,
+  }))
+  return { requests }
 }
 
 function healthz(handle: NodeHandle): HttpAnswer {

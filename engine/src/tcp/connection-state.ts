@@ -71,6 +71,15 @@ export type DeferredRead = {
   tries: number
 }
 
+/** For `GET /debug/slow`. */
+export type SlowRead = {
+  readonly command: string
+  readonly milliseconds: number
+  readonly rows: number
+  /** Of the caller, where the request names one. */
+  readonly traceId: string | null
+}
+
 /** State shared by all connections of a thread. */
 export type ServingThread = {
   readonly memory: Memory
@@ -98,7 +107,9 @@ export type ServingThread = {
   readonly monotonicMs: () => number
   /** Schedules the batches for the replica to be sent at the end of this turn. */
   readonly scheduleBatches: () => void
-  readonly slow: (command: CommandSpec, milliseconds: number, rows: number) => void
+  /** Reads that take at least this long are reported. */
+  readonly slowMs: number
+  readonly slow: (read: SlowRead) => void
   nextToken: number
   requestsThisTick: number
   leaderReads: boolean

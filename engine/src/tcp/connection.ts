@@ -70,6 +70,7 @@ import {
   proposeStayRead,
   proposeWrite,
   readModeOf,
+  traceIdOf,
   UNFINISHED,
   wantsIndex,
 } from './dispatch.ts'
@@ -308,7 +309,9 @@ function noteRead(thread: ServingThread, command: CommandSpec, tookMs: number, w
   const rows = isSearch(command) ? dispatcher.searcher.hits : 0
   if (dispatcher.error !== '') countError(counters, command.code, dispatcher.error)
   else if (isSearch(command)) countRows(counters, command.code, rows)
-  thread.slow(command, tookMs + waitedMs, rows)
+  const milliseconds = tookMs + waitedMs
+  if (milliseconds < thread.slowMs) return
+  thread.slow({ command: command.name, milliseconds, rows, traceId: traceIdOf(dispatcher, command) })
 }
 
 /** Leaves a read to a later turn. Later frames continue, except writes. */

@@ -4,7 +4,7 @@
  * made here.
  */
 
-import { assert, type CodecList, dayOf, formatDay, LIMITS, unpackPropertyId } from '@vacancy/shared'
+import { assert, type CodecList, dayOf, formatDay, LIMITS, parseTraceparent, unpackPropertyId } from '@vacancy/shared'
 import { COMMAND_LIST, COMMANDS, type CommandSpec, scanRequest } from '@vacancy/shared/wire'
 import type { ReadMode } from '../cluster/shared-status.ts'
 import {
@@ -179,6 +179,7 @@ const fieldsNamed = (name: string) =>
 const minIndexFields = fieldsNamed('minIndex')
 const stalenessFields = fieldsNamed('maxStalenessMs')
 const linearizableFields = fieldsNamed('linearizable')
+const traceFields = fieldsNamed('trace')
 const cursorPlaces = fieldsNamed('cursor')
 /** Of a search; another command has a cursor of its own. */
 const cursorFields = COMMAND_LIST.map((command, code) => (isSearch(command) ? cursorPlaces[code] : -1)) as number[]
@@ -206,6 +207,15 @@ export function readModeOf(dispatcher: Dispatcher, command: CommandSpec): ReadMo
 }
 
 const NEVER_STALE = Number.POSITIVE_INFINITY
+const decoder = new TextDecoder()
+
+/** The trace that the open request belongs to; null without one, and for a malformed one. */
+export function traceIdOf({ values }: Dispatcher, command: CommandSpec): string | null {
+  const field = traceFields[command.code]
+  if (field < 0 || !isGiven(values, field)) return null
+  const text = decoder.decode(values.scan.bytes.subarray(startOf(values, field), endOf(values, field)))
+  return parseTraceparent(text)?.traceId ?? null
+}
 
 export function isSearch(command: CommandSpec): boolean {
   return command.group === 'search'

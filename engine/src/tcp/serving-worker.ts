@@ -31,7 +31,7 @@ import {
   resumeFramesOf,
   takeConfirmation,
 } from './connection.ts'
-import type { Connection, Principal, ServingThread } from './connection-state.ts'
+import type { Connection, Principal, ServingThread, SlowRead } from './connection-state.ts'
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher, NO_SOURCE } from './dispatch.ts'
 import { noteLoginFailure } from './login-failures.ts'
@@ -84,13 +84,7 @@ export type ToServing =
 export type FromServing =
   | { readonly type: 'listening'; readonly port: number }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
-  | {
-      readonly type: 'slow'
-      readonly command: string
-      readonly milliseconds: number
-      readonly rows: number
-      readonly at: number
-    }
+  | ({ readonly type: 'slow'; readonly at: number } & SlowRead)
   /** A LOGIN was refused because its token has ended. */
   | { readonly type: 'ended'; readonly remote: string; readonly name: string; readonly expiresMs: number }
   | { readonly type: 'drained' }
@@ -181,9 +175,8 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       // After all sockets of this turn were read: one message for all their requests.
       setImmediate(sendBatches)
     },
-    slow: (command, milliseconds, rows) => {
-      if (milliseconds >= SLOW_MS) send({ type: 'slow', command: command.name, milliseconds, rows, at: Date.now() })
-    },
+    slowMs: SLOW_MS,
+    slow: (read) => send({ type: 'slow', at: Date.now(), ...read }),
     nextToken: 1,
     requestsThisTick: 0,
     leaderReads: options.leaderReads,

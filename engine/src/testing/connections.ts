@@ -73,7 +73,9 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
       return seen.nowMs
     },
     scheduleBatches: () => void seen.batches++,
-    slow: ({ name }, milliseconds, rows) => void seen.slow.push([name, milliseconds, rows]),
+    slowMs: 0,
+    slow: ({ command, milliseconds, rows, traceId }) =>
+      void seen.slow.push([command, milliseconds, rows, ...(traceId === null ? [] : [traceId])]),
     ...{ nextToken: 1, requestsThisTick: 0, draining: false },
   }
   const setRole = (role: RoleCode, { isLeaderKnown = true, freshMs = seen.nowMs } = {}) =>

@@ -457,7 +457,16 @@ export const configBody = z.record(
 
 /** `GET /debug/slow`: the slowest recent requests, slowest first. */
 export const slowBody = z.object({
-  requests: z.array(z.object({ command: name, milliseconds: z.number().nonnegative(), rows: count, at: time })),
+  requests: z.array(
+    z.object({
+      command: name,
+      milliseconds: z.number().nonnegative(),
+      rows: count,
+      at: time,
+      /** Of the `traceparent` that came with it. */
+      trace_id: z.string().nullable(),
+    }),
+  ),
 })
 
 /** The parameters of `GET /coverage`. */

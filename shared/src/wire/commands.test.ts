@@ -85,6 +85,7 @@ test.each([
   [0x8022, (_: string, access: string) => access === 'read'],
   [0x8023, (_: string, access: string) => access === 'write'],
   [0x8031, (name: string, access: string) => name.endsWith('STAY') && access === 'write'],
+  [0x803f, (_: string, access: string) => access !== 'session'],
 ])('extension field %i belongs to the commands of the contract', (id, belongs) => {
   for (const { name, access, fields } of COMMAND_LIST) {
     expect(fields.some((field) => field.id === id)).toBe(belongs(name, access))

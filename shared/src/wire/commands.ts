@@ -124,6 +124,8 @@ const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = {
   u64s: 10,
 }
 const EXTENSION_IDS = 0x8000
+/** The greatest there is: the last field of every request that has it, where trace-field.ts finds it. */
+export const TRACE_FIELD_ID = 0x803f
 
 function spec<const N extends string, W extends FieldWidth, R extends boolean>(
   id: number,
@@ -177,6 +179,11 @@ const roomType = (id: number) => need(id, 'roomType', 'text', 'Room type, 1 to 2
 const date = (id: number) => need(id, 'date', 'text', 'YYYY-MM-DD, from today to today plus one year.')
 const amount = (summary: string) => need(0x04, 'amount', 'u8', summary)
 
+/** Of the trace that the request belongs to (trace-context.ts). Nodes show it with slow requests and ignore a malformed one. */
+const TRACE = may(TRACE_FIELD_ID, 'trace', 'text', 'The `traceparent` of the caller; shown with slow requests.', {
+  label: 'Trace',
+})
+
 const ON_READS = [
   may(0x8020, 'maxStalenessMs', 'u32', 'Greatest staleness accepted, in milliseconds; beyond it 503.', {
     label: 'Staleness at most, ms',
@@ -185,6 +192,7 @@ const ON_READS = [
     label: 'Index at least',
   }),
   may(0x8022, 'linearizable', 'u8', '1 = sees every write that was answered before it.'),
+  TRACE,
 ] as const
 
 const NEAR = [
@@ -296,7 +304,7 @@ const WEEKDAYS = may(0x14, 'weekdays', 'u8', `Weekdays of arrival, summed: ${WOR
   label: 'Weekdays of arrival',
 })
 
-const ON_WRITES = [
+const KEYS = [
   may(0x8010, 'session', 'text', 'Request key: session, 32 lower-case hexadecimal digits.', {
     label: 'Request key: session',
   }),
@@ -307,14 +315,18 @@ const ON_WRITES = [
     label: 'Return the index of the write',
   }),
 ] as const
+const ON_WRITES = [...KEYS, TRACE] as const
 
 const AS_OF = may(0x8030, 'asOf', 'u64', 'The source knows the bookings up to this index: later ones are taken off.', {
   label: 'Bookings known up to index',
 })
 
+const ON_UPDATES = [...KEYS, AS_OF, TRACE] as const
+
 const ON_STAY_WRITES = [
-  ...ON_WRITES,
+  ...KEYS,
   may(0x8031, 'source', 'text', 'Where the call comes from, 1 to 32 bytes; the name of the token when absent.'),
+  TRACE,
 ] as const
 
 const stayId = (id: number) =>
@@ -461,8 +473,7 @@ const ROWS = {
         keepsEmpty: true,
         label: 'Rate features',
       }),
-      ...ON_WRITES,
-      AS_OF,
+      ...ON_UPDATES,
     ],
     reply: 'empty',
     notFound: 'the property is unknown',
@@ -471,7 +482,7 @@ const ROWS = {
   SETROOMAVL: {
     ...write('availability', 'Set rooms left'),
     summary: 'Sets the rooms left of one night.',
-    fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES, AS_OF],
+    fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_UPDATES],
     reply: 'availability',
     notFound: NO_NIGHT,
     errors: TOO_OLD,

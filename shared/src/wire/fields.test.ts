@@ -54,7 +54,7 @@ test('fields are found in any order, at their index in the table', () => {
     return start < 0 ? undefined : [...padded.subarray(start, start + (scan.length[place] as number))]
   })
   expect(found.slice(0, 4)).toEqual([[112], [...new TextEncoder().encode('suite')], expect.any(Array), [20]])
-  expect(found.slice(4)).toEqual([undefined, undefined, undefined, undefined])
+  expect(found.slice(4)).toEqual([undefined, undefined, undefined, undefined, undefined])
 })
 
 test('a scan keeps nothing of the previous request', () => {

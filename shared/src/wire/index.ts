@@ -13,6 +13,7 @@ export {
   REPLIES,
   type ReplyKind,
   type RequestFields,
+  TRACE_FIELD_ID,
 } from './commands.ts'
 export {
   createRequestScan,
@@ -86,3 +87,4 @@ export {
   type StayState,
   scanStayLine,
 } from './stay.ts'
+export { addToCount, endsWithTrace, TRACE_FIELD_BYTES, traceAtEnd, withTrace } from './trace-field.ts'
