@@ -46,6 +46,7 @@ import {
   type Request,
 } from './state.ts'
 import { STATUS_SEGMENT } from './status.ts'
+import { fitTrace, hasTrace, refusesTrace } from './traces.ts'
 import type { Wire, World } from './world.ts'
 
 /** Where a request goes. Without an open hop it waits for one until its deadline. */
@@ -476,6 +477,7 @@ function isCongested(hop: Hop): boolean {
 function send(forwarder: Forwarder, request: Request, link: Link, nowMs: number): true {
   const { policy, counters, held } = forwarder
   held.delete(request)
+  fitTrace(request, link.hop, nowMs)
   sendOver(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
   request.state = 'sent'
   request.sentMs = nowMs
@@ -500,12 +502,23 @@ function onReply(forwarder: Forwarder, request: Request, link: Link, bytes: Buff
     request.refusal = code
     return tryFailed(forwarder, request, link, { how: 'refused', code })
   }
+  if (hasTrace(request) && refusesTrace(request, link.hop, bytes.subarray(start, stop), forwarder.world.nowMs())) {
+    return sendPlain(forwarder, request, link)
+  }
   if (request.hedge?.link === link) forwarder.counters.hedgesWon++
   if (endTry(request, link)) {
     abandon(request, false)
     request.lastHop = link.hop
   }
   passReply(forwarder, request, bytes.subarray(start, stop))
+}
+
+/** A hop knows no traces: nothing was executed. Without one the request is sent again, unless later writes got through. */
+function sendPlain(forwarder: Forwarder, request: Request, link: Link): void {
+  if (endTry(request, link)) abandon(request, false)
+  request.refusal = 503
+  if (request.entry?.isOvertaken === true) passRefusal(forwarder, request, true)
+  else tryAgain(forwarder, request, 0)
 }
 
 /** A try ended without a reply. That of a hedged read is not missed: the other one is waited for. */
@@ -734,6 +747,7 @@ function hedge(forwarder: Forwarder, request: Request, nowMs: number): void {
   const link = hop && freeLink(hop)
   if (link === undefined) return
   forwarder.hedgeCredit -= HEDGE_COST
+  fitTrace(request, link.hop, nowMs)
   sendAlso(link, request, policy.forwardsEnvelopes ? 0 : request.inner)
   request.tries++
   link.hop.readsSent++

@@ -273,6 +273,16 @@ export function codeOfReply(bytes: Buffer, inner: number, end: number): number {
   return code
 }
 
+/** Errors of a request that its receiver cannot read. */
+const REFUSED_INPUT = ['VALIDATION_ERROR', 'PARSE_ERROR'].map((code) => Buffer.from(code, 'latin1'))
+
+/** The text of an ERROR reply that refuses the input; '' for any other reply. */
+export function refusedInput(frame: Buffer): string {
+  if (frame[FRAME_HEADER_BYTES] !== ERROR.length) return ''
+  const text = frame.subarray(ERROR_DATA_AT)
+  return REFUSED_INPUT.some((code) => text.subarray(0, code.length).equals(code)) ? text.toString('utf8') : ''
+}
+
 /** An ERROR reply. A numeric code is its whole text. */
 export function errorFrame(id: number, text: string): Buffer {
   const data = Buffer.from(text, 'utf8')

@@ -51,6 +51,7 @@ import { closePool } from './hops.ts'
 import { type CERTIFICATE_METRIC, collectForwarding, createObserved, type FAULT_METRIC, observe } from './metrics.ts'
 import { type Serving, textOf } from './serving.ts'
 import { ANYONE, type Hop, type PoolSettings } from './state.ts'
+import { traceIdOf } from './traces.ts'
 import type { World } from './world.ts'
 
 const SLOW_MAX = 100
@@ -67,6 +68,7 @@ type SlowEntry = {
   readonly tries: number
   readonly result: string
   readonly milliseconds: number
+  readonly trace_id: string | null
 }
 
 function createSlowLog(slowMs: number): SlowLog {
@@ -84,6 +86,7 @@ function noteSlow(log: SlowLog, { request, result, seconds }: Ended, clock: Cloc
     tries: request.tries,
     result,
     milliseconds: Math.round(seconds * 10_000) / 10,
+    trace_id: traceIdOf(request),
   }
   log.next = (log.next + 1) % SLOW_MAX
 }

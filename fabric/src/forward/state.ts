@@ -15,8 +15,8 @@ export type Request = {
   readonly inbound: Inbound
   /** The client's correlation id. */
   readonly id: number
-  /** Its envelope with the bare frame, which begins at `inner`. */
-  readonly frame: Buffer
+  /** Its envelope with the bare frame, which begins at `inner`. Loses its trace in front of a hop that takes none. */
+  frame: Buffer
   readonly inner: number
   /** '' for a frame without an envelope. */
   readonly segment: string
@@ -100,6 +100,9 @@ export function createHop(id: string, fixed: Address | undefined, kind: 'unknown
     /** Connections that ended before the greeting was answered, in a row. */
     mute: 0,
     stopTimer: () => {},
+    /** It has accepted a request with a trace, or until when it gets none (traces.ts). */
+    takesTraces: false,
+    tracesRefusedUntilMs: 0,
     /** Removed from the routes: no new requests, closed when it has no more in flight. */
     isGone: false,
     lastFault: '',
