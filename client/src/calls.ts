@@ -183,6 +183,8 @@ const BEHIND_KEY = [
   ['wantIndex', FIELD_HEADER_BYTES + 1],
   ['asOf', FIELD_HEADER_BYTES + 8],
 ] as const
+/** Of any length, and the last one. */
+const LAST = 'trace'
 
 function createCall(calls: Calls, request: CallRequest): Call {
   const { command, fields, envelope, deadlineMs, watch, resolve, reject } = request
@@ -223,7 +225,9 @@ function createCall(calls: Calls, request: CallRequest): Call {
 }
 
 function bytesBehindKey(given: { readonly [name: string]: unknown }): number {
-  return BEHIND_KEY.reduce((sum, [name, bytes]) => sum + (given[name] === undefined ? 0 : bytes), 0)
+  const last = given[LAST]
+  const lastBytes = last === undefined ? 0 : FIELD_HEADER_BYTES + Buffer.byteLength(String(last))
+  return BEHIND_KEY.reduce((sum, [name, bytes]) => sum + (given[name] === undefined ? 0 : bytes), lastBytes)
 }
 
 function encode(command: CommandName, fields: RequestFields<CommandName>, envelope: Envelope | undefined): Uint8Array {
@@ -296,7 +300,7 @@ function hasKey(calls: Calls, call: Call): boolean {
 /**
  * Writes the key into its reserved place. Fields are in ascending id order:
  *
- *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · fields of BEHIND_KEY
+ *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · fields of BEHIND_KEY · trace
  */
 function putKey({ frame, bytesBehindKey }: Call, { session, number }: RequestKey): void {
   const numberAt = frame.length - bytesBehindKey - NUMBER_BYTES

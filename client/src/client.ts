@@ -1,5 +1,6 @@
 /** The client: connections that are reopened automatically, one method per command, and a graceful close. */
 
+import { parseTraceparent, traceparentOf } from '@vacancy/shared'
 import {
   type CalendarDay,
   CODECS_SEGMENT,
@@ -80,6 +81,11 @@ export type CallOptions = {
   readonly minIndex?: number | bigint
   /** The reply reflects every write acknowledged to any client before this call. */
   readonly linearizable?: boolean
+  /**
+   * `traceparent` of the caller (W3C trace context), which nodes and routers show with slow requests; a malformed one is
+   * ignored. Nodes of versions that do not know it refuse the call.
+   */
+  readonly traceparent?: string
 }
 
 /** The load of a client. */
@@ -543,7 +549,16 @@ function statusOf({ calls: { topology, connections, unsettled } }: State): Clien
 }
 
 const CALL_OPTIONS: readonly (keyof CallOptions)[] = [
-  ...(['deadlineMs', 'signal', 'watch', 'segment', 'maxStalenessMs', 'minIndex', 'linearizable'] as const),
+  ...([
+    'deadlineMs',
+    'signal',
+    'watch',
+    'segment',
+    'maxStalenessMs',
+    'minIndex',
+    'linearizable',
+    'traceparent',
+  ] as const),
 ]
 
 const NO_OPTIONS: CallOptions = {}
@@ -570,7 +585,10 @@ function call<Name extends CommandName, Picked>(
     const ask = (lastIndex: number | bigint, deadlineMs: number, failed: (error: unknown) => void) =>
       makeCall(calls, {
         command,
-        fields: withModes(settings, command, fields, options, lastIndex) as RequestFields<CommandName>,
+        fields: withTrace(
+          withModes(settings, command, fields, options, lastIndex),
+          options,
+        ) as RequestFields<CommandName>,
         envelope,
         deadlineMs,
         signal: options.signal,
@@ -636,6 +654,12 @@ function withModes(
     ...(leastIndex === 0 ? {} : { minIndex: leastIndex }),
     ...(linearizable === undefined ? {} : { linearizable: linearizable ? 1 : 0 }),
   }
+}
+
+/** The fields with the trace of the caller. */
+function withTrace(fields: object, { traceparent }: CallOptions): object {
+  const context = traceparent === undefined ? undefined : parseTraceparent(traceparent)
+  return context === undefined ? fields : { ...fields, trace: traceparentOf(context) }
 }
 
 function envelopeOf(command: CommandName, fields: object, options: CallOptions): Envelope {

@@ -373,6 +373,26 @@ describe('reads', () => {
     })
   })
 
+  test('pass the trace of the caller, and ignore a malformed one', async () => {
+    const { a, b, c, client } = await start()
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const calls = [
+      client.propertyExists(HOTEL, { traceparent }),
+      client.propertyExists(HOTEL, { traceparent: traceparent.toUpperCase() }),
+      client.setAvailability(DECREMENT, { traceparent }),
+    ]
+    const received = [await firstOf(a, b, c), await firstOf(a, b, c), await firstOf(a, b, c)]
+    const traces = (of: string) => received.flatMap(({ command, fields }) => (command === of ? [fields['trace']] : []))
+    expect(new Set(traces('PROPEXIST'))).toEqual(new Set([traceparent, undefined]))
+    expect(traces('SETROOMAVL')).toEqual([traceparent])
+    // The key of a write has its place in front of it.
+    expect(received.find(({ command }) => command === 'SETROOMAVL')?.fields).toMatchObject({
+      ...{ session: expect.stringMatching(/^[0-9a-f]{32}$/), requestNumber: 1 },
+    })
+    for (const { command, answer } of received) answer(command === 'PROPEXIST' ? { exists: true } : { availability: 4 })
+    await Promise.all(calls)
+  })
+
   test('of a stale shard are retried after a pause, and are refused at their deadline', async () => {
     const { a, b, c, world, client } = await start()
     const failure = failureOf(client.propertyExists(HOTEL))
