@@ -3,16 +3,28 @@
  * It knows neither sockets nor timers.
  */
 
-import { type Clock, type CodecList, createCodecList } from '@vacancy/shared'
+import { type Clock, type CodecList, createCodecList, traceparentOf } from '@vacancy/shared'
 import {
   bearerToken,
+  beginCall,
+  beginTrace,
   type FailureLimiter,
   type Log,
   REFUSED_HEADS,
   type Readiness,
+  type Span,
+  type Trace,
+  type Tracing,
   tokenFault,
 } from '@vacancy/shared/node'
-import { CODECS_SEGMENT, decodeReply, encodeRequest, FRAME_HEADER_BYTES, SEGMENTS_SEGMENT } from '@vacancy/shared/wire'
+import {
+  CODECS_SEGMENT,
+  decodeReply,
+  encodeRequest,
+  FRAME_HEADER_BYTES,
+  SEGMENTS_SEGMENT,
+  withTrace,
+} from '@vacancy/shared/wire'
 import type { JsonCommand } from './commands.ts'
 import { API_LIMITS, type Body, type Connection, type Exchange, type ResponseHead, responseHead } from './exchange.ts'
 import { type Observed, observe, type Rejection } from './observed.ts'
@@ -48,6 +60,8 @@ type ApiSettings = {
   readonly serverName: string
   /** Beginning of the ids of requests that bring none. */
   readonly idPrefix: string
+  /** Where calls go, for their spans. */
+  readonly upstream: { readonly shard?: string; readonly upstream?: string }
 }
 
 export type Page = {
@@ -60,6 +74,8 @@ type PageContent = { readonly status: number; readonly type: string; readonly bo
 export type Api = {
   readonly settings: ApiSettings
   readonly upstream: Upstream
+  /** Undefined: no spans are recorded. */
+  readonly tracing: Tracing | undefined
   readonly pages: ReadonlyMap<string, Page>
   readonly clock: Clock
   readonly log: Log
@@ -85,7 +101,7 @@ export type Api = {
 export function createApi(
   parts: Pick<
     Api,
-    'settings' | 'upstream' | 'pages' | 'clock' | 'log' | 'failures' | 'limits' | 'readiness' | 'observed'
+    'settings' | 'upstream' | 'tracing' | 'pages' | 'clock' | 'log' | 'failures' | 'limits' | 'readiness' | 'observed'
   >,
 ): Api {
   return {
@@ -168,6 +184,11 @@ type Visit = {
   segment: string
   upstreamMs: number
   isUpstreamUsed: boolean
+  /** What it is part of, and the call that it makes. */
+  readonly trace: Trace | undefined
+  call: Trace | undefined
+  /** Why it is refused, or failed. */
+  refused: Refusal | undefined
   /** Ends what the limits of the token count. */
   release: () => void
 }
@@ -177,6 +198,8 @@ const NOTHING = (): void => {}
 
 /** Handles one request, up to its response. */
 export function handle(api: Api, exchange: Exchange): void {
+  const { method, path, query, refused } = exchange
+  const isApi = path === '/api' || path === '/api/'
   const given = exchange.header('x-request-id')
   const visit: Visit = {
     exchange,
@@ -188,15 +211,16 @@ export function handle(api: Api, exchange: Exchange): void {
     segment: '',
     upstreamMs: 0,
     isUpstreamUsed: false,
+    trace: isApi || !PROBED.has(path) ? traceOf(api, exchange, isApi) : undefined,
+    call: undefined,
+    refused: undefined,
     release: NOTHING,
   }
-  const { method, path, query, refused } = exchange
   if (refused !== undefined) {
     const [status, message] = REFUSED_HEADS[refused]
     return refuse(api, visit, refusal(status, '', message), 'invalid')
   }
   if (method === 'OPTIONS') return answer(api, visit, 204, preflightHeaders(exchange), '')
-  const isApi = path === '/api' || path === '/api/'
   if (query !== '' && (isApi || api.pages.has(path)) && !PROBED.has(path)) {
     return refuse(api, visit, refusal(400, 'VALIDATION_ERROR', 'this path has no parameters'), 'invalid')
   }
@@ -212,7 +236,13 @@ export function handle(api: Api, exchange: Exchange): void {
   void showPage(api, visit, page)
 }
 
-/** Probes and scrapers may add parameters of their own. */
+/** The name of a span is one of a few: no client makes up another one. */
+function traceOf({ tracing, pages }: Api, { method, path, header }: Exchange, isApi: boolean): Trace | undefined {
+  const name = isApi && method === 'POST' ? 'POST /api' : pages.has(path) ? `GET ${path}` : 'HTTP'
+  return beginTrace(tracing, header('traceparent'), name)
+}
+
+/** Probes and scrapers may add parameters of their own, and are no part of a trace. */
 const PROBED: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
 async function showPage(api: Api, visit: Visit, page: Page): Promise<void> {
@@ -335,18 +365,29 @@ function send(api: Api, visit: Visit, request: ApiRequest): void {
   const sentMs = api.clock.monotonicMs()
   visit.isUpstreamUsed = true
   const routed = segment ?? (api.settings.isRouter ? ROUTER_SEGMENTS[command.name] : undefined)
-  clientOf(api, visit.exchange.connection).call({ segment: routed, isWrite: command.isWrite, payload }, (reply) => {
-    visit.upstreamMs = api.clock.monotonicMs() - sentMs
-    if (!reply) return answer(api, visit, CLIENT_GONE, {}, '')
-    // The masks of a reply refer to the codec list of its connection.
-    if (api.isStale && hasFeatures(command)) return answerLater(api, visit, request, Uint8Array.from(reply))
-    const json = write(api, request, reply)
-    if (json.kind === 'malformed' && json.unknownFeature) {
-      api.isStale = true
-      return answerLater(api, visit, request, Uint8Array.from(reply))
-    }
-    answerReply(api, visit, command, json)
-  })
+  const call =
+    visit.trace && beginCall(visit.trace, command.name, { ...api.settings.upstream, command: command.name, segment })
+  visit.call = call
+  const sent = call === undefined ? payload : withTrace(payload, traceparentOf(call.context))
+  clientOf(api, visit.exchange.connection).call(
+    { segment: routed, isWrite: command.isWrite, payload: sent },
+    (reply, via) => {
+      visit.upstreamMs = api.clock.monotonicMs() - sentMs
+      if (via !== undefined) call?.span?.set(via)
+      if (!reply) {
+        call?.span?.end('the client has disconnected')
+        return answer(api, visit, CLIENT_GONE, {}, '')
+      }
+      // The masks of a reply refer to the codec list of its connection.
+      if (api.isStale && hasFeatures(command)) return answerLater(api, visit, request, Uint8Array.from(reply))
+      const json = write(api, request, reply)
+      if (json.kind === 'malformed' && json.unknownFeature) {
+        api.isStale = true
+        return answerLater(api, visit, request, Uint8Array.from(reply))
+      }
+      answerReply(api, visit, command, json)
+    },
+  )
 }
 
 function clientOf(api: Api, connection: Connection): UpstreamClient {
@@ -375,16 +416,31 @@ function write(api: Api, { command, dates, asked }: ApiRequest, reply: Uint8Arra
 function answerReply(api: Api, visit: Visit, command: JsonCommand, reply: ReplyJson): void {
   switch (reply.kind) {
     case 'success':
+      if (visit.call?.span !== undefined) {
+        visit.call.span.set({ index: indexIn(reply.json) })
+        visit.call.span.end('')
+      }
       return releaseJson(
         api.writer,
         respond(api, visit, 200, successHead(api, visit.exchange), reply.json, JSON_ROOM_BYTES),
       )
     case 'error':
+      visit.call?.span?.end(reply.text)
       return refuse(api, visit, refusalOfCode(reply.code, reply.text, command.isWrite), undefined)
     case 'malformed':
+      visit.call?.span?.end('malformed reply')
       api.log.warn({ command: command.name, reason: reply.reason, request: visit.id }, 'malformed reply')
       return refuse(api, visit, refusalOfCode('500', '', command.isWrite), 'malformed')
   }
+}
+
+/** The index that a reply names at its end. */
+const INDEX = /"(?:applied_)?index":(\d+)/
+const INDEX_BYTES_MAX = 256
+
+function indexIn(json: Buffer): number | undefined {
+  const [, digits] = INDEX.exec(json.toString('latin1', Math.max(0, json.length - INDEX_BYTES_MAX))) ?? []
+  return digits === undefined ? undefined : Number(digits)
 }
 
 // Responses
@@ -395,6 +451,7 @@ const JSON_TYPE: Headers = { 'Content-Type': 'application/json' }
 
 function refuse(api: Api, visit: Visit, refused: Refusal, reason: Rejection | undefined, headers: Headers = {}): void {
   if (reason) api.observed.rejections[reason]++
+  visit.refused = refused
   const retry: Headers = refused.retryAfter === undefined ? {} : { 'Retry-After': String(refused.retryAfter) }
   answer(api, visit, refused.status, { ...JSON_TYPE, ...retry, ...headers }, refusalJson(refused))
 }
@@ -415,6 +472,7 @@ function respond(
   const { exchange, command, token, startMs, id } = visit
   visit.release()
   const isKept = exchange.respond({ status, head, id, body, room })
+  if (visit.trace?.span !== undefined) endSpan(visit, visit.trace.span, status)
   observe(api.observed, {
     id,
     atMs: api.clock.wallMs(),
@@ -425,8 +483,21 @@ function respond(
     bytes: body.length,
     totalMs: api.clock.monotonicMs() - startMs,
     upstreamMs: visit.isUpstreamUsed ? visit.upstreamMs : undefined,
+    traceId: visit.trace?.context.traceId,
   })
   return isKept
+}
+
+function endSpan({ exchange, command, id, refused }: Visit, span: Span, status: number): void {
+  span.set({
+    'http.request.method': exchange.method,
+    'url.path': exchange.path,
+    'http.response.status_code': status,
+    command: command?.name,
+    request_id: id,
+    ...(refused && { 'error.type': refused.code || String(status), reason: refused.message }),
+  })
+  span.end(status >= 500 ? (refused?.message ?? '') : '')
 }
 
 function successHead(api: Api, exchange: Exchange): ResponseHead {

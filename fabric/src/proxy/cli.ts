@@ -1,7 +1,7 @@
 /** The command line of `vacancy proxy`. */
 
 import { warnOfDescriptors } from '@vacancy/shared/descriptors'
-import { defineCommand, runProgram } from '@vacancy/shared/node'
+import { defineCommand, runProgram, withTraceEndpoint } from '@vacancy/shared/node'
 import { COMPONENTS } from '../config.ts'
 import { loadProxyConfig, PROXY_FLAGS, PROXY_SCHEMA } from './config.ts'
 import { openServing, proxyLog, type ServeOptions } from './serve.ts'
@@ -15,7 +15,7 @@ export const proxyCommand = defineCommand({
   flags: PROXY_FLAGS,
   settings: PROXY_SCHEMA,
   run: async ({ flags, given, warnings }) => {
-    const config = loadProxyConfig({ file: flags.config, given })
+    const config = loadProxyConfig({ file: flags.config, given: withTraceEndpoint(given) })
     const { logLevel, logFormat, drainSecs } = flags
     const options: ServeOptions = { config, logLevel, logFormat, drainMs: drainSecs * 1000 }
     const log = proxyLog(options)

@@ -1,7 +1,7 @@
 /**
  * The commands as JSON over HTTP (docs/proxy.md): names, aliases and ranges of the body's fields, derived from the
  * command table of the wire protocol. The request reader, `/openapi.json` and the tests read these rows. A command or
- * field that is added to the table needs no code here.
+ * field that is added to the table needs no code here. `trace` is not a field of bodies: the header `traceparent` is.
  */
 
 import { assert, snakeCase, spellingOf } from '@vacancy/shared'
@@ -97,7 +97,7 @@ const GREATEST = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER } as
 
 const JSON_COMMAND_LIST: readonly JsonCommand[] = COMMAND_LIST.filter(({ access }) => access !== 'session').map(
   (spec) => {
-    const fields = spec.fields.map((field) => fieldOf(spec.name, field))
+    const fields = spec.fields.filter(({ name }) => name !== 'trace').map((field) => fieldOf(spec.name, field))
     const routing = spec.reply === 'codecs' || spec.reply === 'segments' ? 'router' : 'segment'
     return {
       name: spec.name,

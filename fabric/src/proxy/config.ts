@@ -18,6 +18,8 @@ import {
   listenHost,
   loadConfig,
   port,
+  TRACE_SCHEMA,
+  traceFaults,
   whole,
 } from '@vacancy/shared/node'
 import { USUAL_HOST } from '../forward/flags.ts'
@@ -150,6 +152,7 @@ export const PROXY_SCHEMA = {
     ...whole(100, 0, 60_000, 'ms'),
     summary: 'Requests that take at least this long are shown by /debug/slow.',
   },
+  ...TRACE_SCHEMA,
 } as const satisfies ConfigSchema
 
 export type ProxyConfig = ConfigValues<typeof PROXY_SCHEMA> & {
@@ -214,6 +217,7 @@ function check(values: ConfigValues<typeof PROXY_SCHEMA>): string[] {
   for (const key of needTls) {
     if (values[key] !== '' && !values.upstreamTls) faults.push(`${keys[key]}: needs upstream_tls: true`)
   }
+  faults.push(...traceFaults(values))
   if (values.corsOrigin.length === 0) faults.push('cors_origin: must name an origin, or *')
   return faults
 }

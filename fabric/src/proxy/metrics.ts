@@ -6,6 +6,7 @@ import {
   gauge,
   histogram,
   type MetricsTable,
+  SPANS_METRIC,
   TOKEN_END_METRIC,
 } from '@vacancy/shared/node'
 
@@ -53,6 +54,7 @@ export const PROXY_METRICS = {
     ['shard', 'fault'],
   ),
   backend_leader_change_total: counter('Changes of the leader of the shard; mode cluster.'),
+  api_spans_total: SPANS_METRIC,
   tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
   token_not_after_seconds: TOKEN_END_METRIC,
 } as const satisfies MetricsTable

@@ -29,6 +29,8 @@ export type Response = {
   readonly totalMs: number
   /** Undefined where nothing was sent. */
   readonly upstreamMs: number | undefined
+  /** Of the trace that the request belongs to. */
+  readonly traceId: string | undefined
 }
 
 /** Durations of one series: counts per bucket, and one for larger values; sum in seconds. */
@@ -150,6 +152,7 @@ export function slowRequests({ slow, nextSlow }: Observed): readonly object[] {
     token: response.token ?? null,
     milliseconds: tenths(response.totalMs),
     upstream_milliseconds: response.upstreamMs === undefined ? null : tenths(response.upstreamMs),
+    trace_id: response.traceId ?? null,
   }))
 }
 

@@ -15,9 +15,12 @@ import {
   type Readiness,
   registerMetrics,
   setCertificateEnds,
+  setSpans,
   setTotal,
+  spanCounts,
   type TlsMaterial,
   TOKEN_FAILURES_MAX,
+  type Tracing,
   tokenEnds,
 } from '@vacancy/shared/node'
 import type { Discovery } from '../bridge/discovery.ts'
@@ -40,6 +43,8 @@ export type ProxyOptions = {
   readonly upstreamTls: UpstreamSettings['tls']
   /** Mode cluster: finds the nodes of the shard. Stopped with the proxy. */
   readonly discovery?: Discovery | undefined
+  /** Undefined: no spans are recorded. Closed with the proxy. */
+  readonly tracing?: Tracing | undefined
   readonly version: string
   readonly clock: Clock
   readonly log: Log
@@ -68,6 +73,7 @@ export type Snapshot = {
   /** What an operator should know while it is ready. */
   readonly notes: ReturnType<Readiness['read']>['reasons']
   readonly readiness: ReturnType<Readiness['read']>
+  readonly spans: ReturnType<Tracing['counts']>
 }
 
 export type RunningProxy = {
@@ -87,7 +93,7 @@ const CODECS_RETRY_MS = 500
 
 /** @throws VacancyError port_taken */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
-  const { config, tokens, tls, version, clock, log, team } = options
+  const { config, tokens, tls, version, clock, log, team, tracing } = options
   const readiness = createReadiness(clock)
   const notes = createReadiness(clock)
   const observed = createObserved(config.slowMs)
@@ -151,8 +157,10 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
       corsOrigins: config.corsOrigin,
       serverName: `vacancy/${version}`,
       idPrefix: `${randomBytes(6).toString('hex')}-`,
+      upstream: placeOf(config),
     },
     upstream,
+    tracing,
     pages,
     clock,
     log,
@@ -174,7 +182,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     notes.set(ENDS_REASON, endsText())
     return {
       ...{ observed, listener: (listener as Listener).counts, upstream: upstream.counts(), shard: upstream.shard() },
-      ...{ serving, readiness: readiness.read(), notes: notes.read().reasons },
+      ...{ serving, readiness: readiness.read(), notes: notes.read().reasons, spans: spanCounts(tracing) },
     }
   }
   try {
@@ -211,6 +219,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
       await serving.close(options.drainMs)
       stopFetching()
       await upstream.close(0)
+      await tracing?.close()
     },
   }
 }
@@ -226,6 +235,12 @@ function targetOf({ config, discovery }: ProxyOptions): Target {
 function nameOf({ mode, upstreamAddr, upstreamPort, shardId }: ProxyConfig): string {
   if (mode !== 'cluster') return `${upstreamAddr}:${upstreamPort}`
   return shardId === '' ? 'the shard of the seeds' : `shard ${shardId}`
+}
+
+/** Where calls go, in their spans. */
+function placeOf({ mode, upstreamAddr, upstreamPort, shardId }: ProxyConfig) {
+  if (mode !== 'cluster') return { upstream: `${upstreamAddr}:${upstreamPort}` }
+  return shardId === '' ? {} : { shard: shardId }
 }
 
 function jsonPage(status: number, content: object) {
@@ -317,6 +332,10 @@ function collect(
   for (const [shard, fault] of all[0]?.serving.faults ?? []) of.backend_shard_fault.set({ shard, fault }, 1)
   setTotal(of.backend_leader_change_total, Math.max(...all.map(({ upstream }) => upstream.leaderChanges)))
   setCertificateEnds(of.tls_cert_not_after_seconds, 'https', tls)
+  setSpans(of.api_spans_total, {
+    exported: sumOf(all, ({ spans }) => spans.exported),
+    dropped: sumOf(all, ({ spans }) => spans.dropped),
+  })
 }
 
 function readDurations(metrics: ProxyMetrics, shown: () => Observed): void {

@@ -1,7 +1,7 @@
 /** Opens what a proxy reads from files (tokens, certificates) and starts it: in the main thread, or in each worker. */
 
 import { systemClock } from '@vacancy/shared'
-import { createLogger, type LOG_FORMATS, type LOG_LEVELS, openTls, VERSION } from '@vacancy/shared/node'
+import { createLogger, type LOG_FORMATS, type LOG_LEVELS, openTls, openTracing, VERSION } from '@vacancy/shared/node'
 import { openUpstreamTls } from '../forward/upstream-tls.ts'
 import { openShardFinder } from './cluster.ts'
 import type { ProxyConfig } from './config.ts'
@@ -62,6 +62,7 @@ export function openServing(options: ServeOptions): Serving {
         tokens: tokens?.current,
         tls: tls?.material(),
         upstreamTls: upstreamTls.options,
+        tracing: await openTracing(config, 'vacancy-proxy', log),
         discovery: config.mode === 'cluster' ? openShardFinder(config, log) : undefined,
         version: VERSION,
         clock: systemClock,

@@ -6,7 +6,7 @@
 
 import type { ConnectionOptions } from 'node:tls'
 import { assert } from '@vacancy/shared'
-import { FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME, readU32 } from '@vacancy/shared/wire'
+import { endsWithTrace, FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME, readU32 } from '@vacancy/shared/wire'
 import { type Bridge, bridgeServing, createBridge } from '../bridge/bridge.ts'
 import type { Discovery } from '../bridge/discovery.ts'
 import {
@@ -31,8 +31,14 @@ type Call = {
   readonly payload: Uint8Array
 }
 
-/** @param reply payload of the reply, valid during this call only; undefined when the client was closed before */
-type Done = (reply: Uint8Array | undefined) => void
+/** Where a call went last. */
+type Via = { readonly node?: string | undefined; readonly tries: number }
+
+/**
+ * @param reply payload of the reply, valid during this call only; undefined when the client was closed before
+ * @param via of a call with a trace
+ */
+type Done = (reply: Uint8Array | undefined, via?: Via) => void
 
 /** One client of the upstream. Its writes to a segment keep their order. */
 export type UpstreamClient = {
@@ -122,6 +128,7 @@ type State = {
 export function openUpstream(settings: UpstreamSettings): Upstream {
   let state: State | undefined
   const { target } = settings
+  const clients = new WeakMap<Wire, Client>()
   const create = (policy: Policy, pool: PoolSettings, onChange: () => void): Forwarder =>
     createForwarder({
       world: systemWorld({ connectMs: CONNECT_MS, tls: settings.tls }),
@@ -129,7 +136,10 @@ export function openUpstream(settings: UpstreamSettings): Upstream {
       limits: limitsOf(settings),
       pool,
       requireLogin: false,
-      onEnd: () => {},
+      onEnd: ({ request: { frame, id, inbound, lastHop, tries } }) => {
+        if (!endsWithTrace(frame, frame.length)) return
+        clients.get(inbound.wire)?.via.set(id, { ...(target.mode === 'cluster' && { node: lastHop?.id }), tries })
+      },
       onHopChange: () => {
         onChange()
         if (state) noteChange(state)
@@ -149,7 +159,7 @@ export function openUpstream(settings: UpstreamSettings): Upstream {
   }
   state = opened
   return {
-    openClient: () => openClient(forwarder),
+    openClient: () => openClient(forwarder, clients),
     fault: () => faultOf(opened),
     counts: () => {
       const { known, opened: total, lost, loginFailures } = opened
@@ -301,13 +311,17 @@ function faultOf({ settings: { target }, bridge, forwarder, known }: State): str
 
 type Client = {
   readonly pending: Map<number, Done>
+  /** Of calls with a trace, from their end until their reply is taken. */
+  readonly via: Map<number, Via>
   nextId: number
   events: InboundEvents | undefined
 }
 
-function openClient(forwarder: Forwarder): UpstreamClient {
-  const client: Client = { pending: new Map(), nextId: 1, events: undefined }
-  const events = acceptClient(forwarder, wireOf(client), '')
+function openClient(forwarder: Forwarder, clients: WeakMap<Wire, Client>): UpstreamClient {
+  const client: Client = { pending: new Map(), via: new Map(), nextId: 1, events: undefined }
+  const wire = wireOf(client)
+  clients.set(wire, client)
+  const events = acceptClient(forwarder, wire, '')
   client.events = events
   return {
     call({ segment, isWrite, payload }, done) {
@@ -320,6 +334,7 @@ function openClient(forwarder: Forwarder): UpstreamClient {
     close() {
       const left = [...client.pending.values()]
       client.pending.clear()
+      client.via.clear()
       events.closed()
       for (const done of left) done(undefined)
     },
@@ -332,7 +347,9 @@ function wireOf(client: Client): Wire {
     const id = readU32(frame, 1)
     const done = client.pending.get(id)
     client.pending.delete(id)
-    done?.(frame.subarray(FRAME_HEADER_BYTES))
+    const via = client.via.size === 0 ? undefined : client.via.get(id)
+    if (via !== undefined) client.via.delete(id)
+    done?.(frame.subarray(FRAME_HEADER_BYTES), via)
   }
   return {
     takeReply,

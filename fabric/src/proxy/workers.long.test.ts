@@ -149,7 +149,15 @@ test('a worker that cannot start ends the program with its exit code and message
 test('counts of workers add up, and the newest slow requests are kept', () => {
   const count = (atMs: number, more: object = {}): Observed => {
     const observed = createObserved(100)
-    const response = { id: String(atMs), atMs, command: 'SEARCHAVAIL', segment: 's', status: 200, bytes: 10 }
+    const response = {
+      id: String(atMs),
+      atMs,
+      command: 'SEARCHAVAIL',
+      segment: 's',
+      status: 200,
+      bytes: 10,
+      traceId: undefined,
+    }
     for (let n = 0; n < 80; n++) {
       observe(observed, { ...response, token: 'web', totalMs: 150 + n, upstreamMs: 2, ...more, atMs: atMs + 2 * n })
     }

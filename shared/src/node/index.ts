@@ -130,6 +130,8 @@ export {
   resolveAddress,
 } from './resolver-client.ts'
 export { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
+export type { SpanCounts } from './span-queue.ts'
+export type { Span, Tracing } from './spans.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export { count, type Table, tableLines } from './table.ts'
 export {
@@ -166,6 +168,20 @@ export {
   type TokenStore,
   unauthorized,
 } from './tokens.ts'
+export {
+  beginCall,
+  beginTrace,
+  currentTrace,
+  inTrace,
+  openTracing,
+  SPANS_METRIC,
+  setSpans,
+  spanCounts,
+  TRACE_SCHEMA,
+  type Trace,
+  traceFaults,
+  withTraceEndpoint,
+} from './tracing.ts'
 export { changeOf, type Opened, writerOf } from './unfinished.ts'
 export { readText, watchFiles } from './watch.ts'
 export { readYamlKeys } from './yaml.ts'

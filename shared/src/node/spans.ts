@@ -1,0 +1,26 @@
+/** Spans as programs see them; tracing.ts begins them, and span-export.ts records them with the packages of OpenTelemetry. */
+
+import type { TraceContext } from '../trace-context.ts'
+import type { SpanCounts } from './span-queue.ts'
+
+export type Attributes = { readonly [name: string]: string | number | boolean | undefined }
+
+/** A span that is being recorded. */
+export type Span = {
+  readonly context: TraceContext
+  /** The span of a call that this one makes. */
+  readonly call: (name: string) => Span
+  readonly set: (attributes: Attributes) => void
+  /** @param fault why it failed; '' if it did not */
+  readonly end: (fault: string) => void
+}
+
+export type Tracing = {
+  /** Of requests without a parent, how many begin a trace. */
+  readonly perThousand: number
+  /** The span of a request that has arrived. */
+  readonly begin: (name: string, parent: TraceContext | undefined) => Span
+  readonly counts: () => SpanCounts
+  /** Exports what is left, within a bound. */
+  readonly close: () => Promise<void>
+}
