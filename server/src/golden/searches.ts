@@ -142,8 +142,8 @@ function noteOf(
 
 const DETAIL_CHARS = 2_000
 
-/** Fields that continue another search, or depend on the log of one shard. */
-const UNFIT = ['cursor', 'minIndex', 'maxStalenessMs', 'linearizable']
+/** Fields that continue another search, depend on the log of one shard, or belong to one call. */
+const UNFIT = ['cursor', 'minIndex', 'maxStalenessMs', 'linearizable', 'trace']
 
 /** A search that can be run, with its fields in their stored spelling. @throws ProblemError 400 with the field */
 export function checkSearch(

@@ -123,7 +123,8 @@ type FormViewProps = Omit<EditorProps, 'text' | 'onText'> & {
 
 function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight, counts, belowDates }: FormViewProps) {
   const [isMore, setMore] = useState(false)
-  const specs: readonly FieldSpec[] = COMMANDS[draft.command].fields
+  // A trace is of programs.
+  const specs: readonly FieldSpec[] = COMMANDS[draft.command].fields.filter(({ name }) => name !== 'trace')
   const isGiven = (name: string) => draft.fields[name] !== undefined
   const first = specs.filter((spec) => isFirst(spec, isGiven(spec.name)))
   const others = specs.filter((spec) => !first.includes(spec))

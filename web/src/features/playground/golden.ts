@@ -19,7 +19,9 @@ export type GoldenForm = {
 const IDS_MAX = 20
 const AHEAD_MAX = 365
 /** What continues another search, waits for the log of one shard, or is only looked at. */
-const LEFT_OUT: ReadonlySet<string> = new Set([...['cursor', 'minIndex', 'maxStalenessMs', 'linearizable', 'explain']])
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ...['cursor', 'minIndex', 'maxStalenessMs', 'linearizable', 'explain', 'trace'],
+])
 
 export function formOf({ name, expect, daysAhead }: Pick<GoldenSearch, 'name' | 'expect' | 'daysAhead'>): GoldenForm {
   const { atLeast, contains, p99Ms } = expect
