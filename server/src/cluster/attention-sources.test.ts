@@ -2,6 +2,7 @@ import type {
   ClientsOfShard,
   ClientWay,
   FabricComponent,
+  FabricEdge,
   FabricKind,
   ShardView,
   TopicStats,
@@ -19,8 +20,16 @@ const component = (kind: FabricKind, id: string, more: Partial<FabricComponent> 
   }) as unknown as FabricComponent
 const DOWN = { state: 'unreachable', level: 'crit', message: 'Unreachable: connection refused' } as const
 const NO_EDGE = 'All clients: no edge router is left'
-const found = (...components: FabricComponent[]) =>
-  fabricSeeds({ components }).map(({ rule, level, message }) => `${rule} ${level} ${message}`)
+/** Each proxy sends to the edge of its number. */
+const found = (...components: FabricComponent[]) => {
+  const proxies = components.filter(({ kind }) => kind === 'proxy')
+  const edges = proxies.map(({ key }) => ({ from: key, to: key.replace('proxy p', 'edge e') }) as FabricEdge)
+  return fabricSeeds({ components, edges }).map(({ rule, level, message }) => `${rule} ${level} ${message}`)
+}
+const NO_UPSTREAM: Partial<FabricComponent> = {
+  ...{ state: 'not-ready', level: 'warn', message: 'Not ready: no connection to e1' },
+  reasons: [{ name: 'upstream', message: 'no connection to e1', since: SINCE }],
+}
 
 test.each<[string, FabricComponent[], string[]]>([
   ['all is well', [component('edge', 'e1'), component('bridge', 'b1')], []],
@@ -31,14 +40,18 @@ test.each<[string, FabricComponent[], string[]]>([
   ],
   [
     'a proxy is not ready because the edge before it is down',
-    [
-      component('edge', 'e1', { ...DOWN, cuts: [NO_EDGE] }),
-      component('proxy', 'p1', {
-        ...{ state: 'not-ready', level: 'warn', message: 'Not ready: no connection to e1' },
-        reasons: [{ name: 'upstream', message: 'no connection to e1', since: SINCE }],
-      }),
-    ],
+    [component('edge', 'e1', { ...DOWN, cuts: [NO_EDGE] }), component('proxy', 'p1', NO_UPSTREAM)],
     [`1 crit ${NO_EDGE} (e1 down)`],
+  ],
+  [
+    'the same, while another edge is there',
+    [component('edge', 'e1', DOWN), component('edge', 'e2'), component('proxy', 'p1', NO_UPSTREAM)],
+    ['2 warn Edge router e1: unreachable: connection refused'],
+  ],
+  [
+    'a proxy does not reach an edge that is there',
+    [component('edge', 'e1'), component('proxy', 'p1', NO_UPSTREAM)],
+    ['4 warn Proxy p1: not ready: no connection to e1'],
   ],
   [
     'one of two edges is down',

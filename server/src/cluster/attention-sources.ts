@@ -39,12 +39,17 @@ const KIND_NAMES: { readonly [kind in FabricKind]: string } = {
 const CONTINUES: ReadonlySet<FabricKind> = new Set(['registry', 'resolver'])
 /** A component names these reasons for the shards behind it, which have items of their own. */
 const OF_SHARDS: ReadonlySet<string> = new Set(['shards', 'leader', 'topology'])
+/** A proxy does not reach what it sends to, which has an item if it is down. */
+const UPSTREAM = 'upstream'
 
 /** One item for each thing that is cut off, with all components that are down for it; then those that others replace. */
-export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): AttentionSeed[] {
+export function fabricSeeds({ components, edges }: Pick<TopologyView, 'components' | 'edges'>): AttentionSeed[] {
   const cut = new Map<string, FabricComponent[]>()
   // What is in front of it is not ready for this reason alone.
   const isCut = components.some(({ kind, cuts }) => cuts.length > 0 && !CONTINUES.has(kind))
+  const down = new Set(components.flatMap(({ key, level }) => (level === 'crit' ? [key] : [])))
+  const isExplained = ({ key }: FabricComponent, reason: string) =>
+    OF_SHARDS.has(reason) || (reason === UPSTREAM && edges.some(({ from, to }) => from === key && down.has(to)))
   const seeds: AttentionSeed[] = []
   for (const component of components) {
     const { kind, id, state, message, cuts, reasons, since, differences } = component
@@ -59,7 +64,7 @@ export function fabricSeeds({ components }: Pick<TopologyView, 'components'>): A
       for (const sentence of cuts) cut.set(sentence, [...(cut.get(sentence) ?? []), component])
     } else if (component.level === 'crit') add(2, 'warn', startedLow(message))
     else if (state === 'unregistered') add(4, 'warn', startedLow(message))
-    else if (state === 'not-ready' && !isCut && reasons.some(({ name }) => !OF_SHARDS.has(name)))
+    else if (state === 'not-ready' && !isCut && reasons.some(({ name }) => !isExplained(component, name)))
       add(4, 'warn', startedLow(message))
     else if (state === 'ready' && component.level === 'warn') add(9, 'warn', startedLow(message.replace('Ready; ', '')))
     else if (differences.length > 0) add(4, 'warn', startedLow(differences[0] as string))

@@ -37,9 +37,9 @@ export function setAside(module: ClusterModule, item: string, aside: Aside | und
 
 /** Items of what is not a shard and reports no change. */
 export function readOtherAttention(module: ClusterModule): void {
-  const { components } = fabricView(module)
+  const { components, edges } = fabricView(module)
   module.otherAttention = [
-    ...fabricSeeds({ components }),
+    ...fabricSeeds({ components, edges }),
     ...ownSeeds(module.lateness, unreadShards(module)),
     ...clientSeeds(module.clients?.().shards ?? [], shardViews(module.collector), components),
     ...module.attentionSources.flatMap((source) => source()),
