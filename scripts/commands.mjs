@@ -10,7 +10,7 @@ export const COMMANDS = {
   export: ['@vacancy/engine/cli', 'exports the data directory of a stopped node to a snapshot file'],
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes quarantined data'],
   registry: ['@vacancy/fabric/cli', 'starts the registry of nodes, segments and the codec list'],
-  resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts for development'],
+  resolver: ['@vacancy/fabric/cli', 'starts a resolver of node hosts, from a table or from patterns of names'],
   bridge: ['@vacancy/fabric/cli', 'starts a bridge, the way from routers to the nodes of a shard'],
   router: ['@vacancy/fabric/cli', 'starts a router, for clients (edge) or for a zone'],
   proxy: ['@vacancy/fabric/cli', 'starts the HTTP proxy: commands as JSON, sent to a node, a shard or a router'],

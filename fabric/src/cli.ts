@@ -94,7 +94,7 @@ const resolverCommand = defineCommand({
   name: 'vacancy resolver',
   component: COMPONENTS.resolver,
   logsWarnings: true,
-  summary: 'Starts a resolver for development: it looks up hosts of nodes, bridges and routers in a table.',
+  summary: 'Starts a resolver: hosts of nodes, bridges and routers from a table, or from patterns of their names.',
   flags: RESOLVER_FLAGS,
   run: async ({ flags, view, warnings }) => {
     if (flags.file === undefined && flags.map === undefined && !flags.echo)

@@ -34,8 +34,9 @@ test('every row of a table has as many cells as its header', () => {
 test('the page for operators shows valid files and correct limits', () => {
   const yaml = [...REGISTRY_PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] as string)
 
-  const [table, tokens] = yaml as [string, string]
+  const [table, patterns, tokens] = yaml as [string, string, string]
   expect(parseTable(table, 'resolver.yml').nodes.size).toBe(2)
+  expect(Object.keys(parseTable(patterns, 'resolver.yml').patterns)).toEqual(['nodes', 'bridges', 'routers'])
   expect(parseTokens(tokens, 'auth.yml', FABRIC_TOKENS).length).toBe(3)
   for (const role of FABRIC_ROLES) expect(REGISTRY_PAGE).toContain(`\`${role}\``)
   for (const limit of [

@@ -68,7 +68,7 @@ test('ids of a file are answered with their hosts, as bare text that existing ca
   const answer = await ask('/bridges/bridge-0')
   expect(answer.headers.get('content-type')).toContain('text/plain')
   expect(answer.headers.get('cache-control')).toBe('max-age=5')
-  expect(lines[0]).toContain('for development')
+  expect(lines[0]).toContain('requires no token')
 })
 
 test.each([
@@ -105,13 +105,28 @@ test('a flat map serves all three paths and goes over the file; with echo an id 
   expect((await ask('/bridges/container-7')).text).toBe('container-7')
 })
 
+test('an id without an entry has the host that the pattern of its kind makes of it', async () => {
+  const patterns = `{ nodes: "{id}.{shard}.hotels.svc", bridges: "{id}.bridges.svc:9001" }`
+  writeFileSync(file, `${TABLE}patterns: ${patterns}\n`)
+  const { ask } = await start({ file })
+
+  expect((await ask('/shards/shard1/nodes/node-0-0')).text).toBe('127.0.1.1')
+  expect((await ask('/shards/shard1/nodes/node-7')).text).toBe('node-7.shard1.hotels.svc')
+  expect((await ask('/bridges/b7')).text).toBe('b7.bridges.svc:9001')
+  for (const where of ['/routers/r7', '/bridges/a.example%0A', '/bridges/a.example%3A80', '/shards/a%20b/nodes/n'])
+    expect(await ask(where), where).toMatchObject({ status: 404 })
+})
+
 test('health, readiness, the table and the metrics are served', async () => {
   const { ask } = await start({ map: parseMap(['x=h:5']) })
 
   for (const method of ['GET', 'POST'])
     expect(await ask('/health', method)).toMatchObject({ status: 200, text: '{"status":"ok"}' })
   expect((await ask('/ready')).status).toBe(200)
-  expect(JSON.parse((await ask('/')).text)).toEqual({ nodes: {}, bridges: {}, routers: {}, any: { x: 'h:5' } })
+  expect(JSON.parse((await ask('/')).text)).toEqual({
+    ...{ nodes: {}, bridges: {}, routers: {}, any: { x: 'h:5' } },
+    patterns: {},
+  })
   await ask('/bridges/none')
   const metrics = (await ask('/metrics')).text
   expect(metrics).toContain('resolver_requests_total{endpoint="/bridges/{id}",status="404"} 1')
@@ -137,7 +152,15 @@ test.each([
   ['bridges: { b: "two words" }', 'file.yml:1: bridges: b: must be host'],
   ['bridges: { b: { port: 5 } }', 'file.yml:1: bridges: b: must be host'],
   ['bridges: { b: { hostname: a, port: 0 } }', 'file.yml:1: bridges: b: must be host'],
-  ['nodes: {}', 'file.yml:1: nodes: the file has shards, bridges and routers'],
+  ['nodes: {}', 'file.yml:1: nodes: the file has shards, bridges, routers and patterns'],
+  [
+    'patterns: { node: "{id}.svc" }',
+    'file.yml:1: patterns: node: there are nodes, bridges, routers; did you mean nodes?',
+  ],
+  ['patterns: { nodes: a.svc }', 'file.yml:1: patterns: nodes: must be a host with {id}, which may have {shard}'],
+  ['patterns: { nodes: "{id}.{zone}.svc" }', 'file.yml:1: patterns: nodes: must be a host'],
+  ['patterns: { bridges: "{id}.{shard}.svc" }', 'file.yml:1: patterns: bridges: must be a host with {id}'],
+  ['patterns: { routers: "{id}. svc" }', 'file.yml:1: patterns: routers: must be a host with {id}'],
   ['a: [', 'file.yml:'],
 ])('a table %s is refused: %s', (source, message) => {
   expect(() => parseTable(source, 'file.yml')).toThrow(message)

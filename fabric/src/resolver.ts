@@ -1,9 +1,9 @@
 /**
- * The development resolver: ids to hosts from a file, a flag, or the ids themselves (docs/design/http.md#resolver).
- * In production the operator provides one that knows the machines.
+ * The included resolver: ids to hosts from a file, a flag, patterns of names, or the ids themselves
+ * (docs/design/http.md#resolver). Where ids say nothing about hosts, the operator provides one that knows the machines.
  */
 
-import { type Clock, VacancyError } from '@vacancy/shared'
+import { type Clock, parseId, suggestion, VacancyError } from '@vacancy/shared'
 import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
 import {
   type ConfigView,
@@ -27,13 +27,15 @@ import { RESOLVER_METRICS } from './metrics.ts'
 /** How long callers may cache a reply. */
 const MAX_AGE_SECONDS = 5
 
+const KINDS = ['nodes', 'bridges', 'routers'] as const
+type Kind = (typeof KINDS)[number]
+
 /** Addresses by id; nodes by shard and id. */
-export type ResolverTable = {
-  readonly nodes: ReadonlyMap<string, ResolvedAddress>
-  readonly bridges: ReadonlyMap<string, ResolvedAddress>
-  readonly routers: ReadonlyMap<string, ResolvedAddress>
+export type ResolverTable = { readonly [kind in Kind]: ReadonlyMap<string, ResolvedAddress> } & {
   /** Serves all three. */
   readonly any: ReadonlyMap<string, ResolvedAddress>
+  /** Hosts of ids without an entry: `{id}` is replaced, and in that of nodes `{shard}`. */
+  readonly patterns: { readonly [kind in Kind]?: string }
 }
 
 const EMPTY_TABLE: ResolverTable = {
@@ -41,21 +43,24 @@ const EMPTY_TABLE: ResolverTable = {
   bridges: new Map(),
   routers: new Map(),
   any: new Map(),
+  patterns: {},
 }
 
 const nodeKey = (shard: string, node: string) => `${shard}/${node}`
 
 /**
- * Parses a table: `shards` (shard → node → host), `bridges` and `routers` (id → host). A host may have a port, and
- * may be a mapping of `hostname`, `port`, `api_port` and `quic_port`.
+ * Parses a table: `shards` (shard → node → host), `bridges` and `routers` (id → host), `patterns` (nodes, bridges or
+ * routers → host with placeholders). A host may have a port, and without placeholders may be a mapping of `hostname`,
+ * `port`, `api_port` and `quic_port`.
  *
  * @throws VacancyError invalid_config, one line per error
  */
 export function parseTable(source: string, file: string): Omit<ResolverTable, 'any'> {
   const faults: string[] = []
   const table = { nodes: new Map(), bridges: new Map(), routers: new Map() } as {
-    readonly [kind in 'nodes' | 'bridges' | 'routers']: Map<string, ResolvedAddress>
+    readonly [kind in Kind]: Map<string, ResolvedAddress>
   }
+  const patterns: { [kind in Kind]?: string } = {}
   for (const { key, line, value } of readYamlKeys(source, file, faults)) {
     const at = `${file}:${line}: ${key}`
     if (key === 'shards') {
@@ -66,12 +71,35 @@ export function parseTable(source: string, file: string): Omit<ResolverTable, 'a
       }
     } else if (key === 'bridges' || key === 'routers') {
       for (const [id, host] of entriesOf(value, at, faults)) put(table[key], id, host, `${at}: ${id}`, faults)
+    } else if (key === 'patterns') {
+      for (const [name, pattern] of entriesOf(value, at, faults)) {
+        const kind = KINDS.find((each) => each === name)
+        if (kind === undefined) faults.push(`${at}: ${name}: there are ${KINDS.join(', ')}${suggestion(name, KINDS)}`)
+        else if (isPattern(kind, pattern)) patterns[kind] = pattern
+        else
+          faults.push(`${at}: ${kind}: must be a host with {id}${kind === 'nodes' ? ', which may have {shard}' : ''}`)
+      }
     } else {
-      faults.push(`${at}: the file has shards, bridges and routers`)
+      faults.push(`${at}: the file has shards, bridges, routers and patterns`)
     }
   }
   if (faults.length > 0) throw new VacancyError('invalid_config', { reason: faults.join('\n') })
-  return table
+  return { ...table, patterns }
+}
+
+function isPattern(kind: Kind, pattern: unknown): pattern is string {
+  if (typeof pattern !== 'string' || !pattern.includes('{id}')) return false
+  return filled(pattern, kind === 'nodes' ? { id: 'x', shard: 'x' } : { id: 'x' }) !== undefined
+}
+
+/** The host of an id by a pattern; undefined when that is none. */
+function filled(pattern: string, values: { readonly [name: string]: string }): ResolvedAddress | undefined {
+  // What is no id could end the name before the rest of the pattern.
+  if (Object.values(values).some((value) => parseId(value) === undefined)) return undefined
+  return readResolverAnswer(
+    '',
+    pattern.replace(/\{(\w+)\}/g, (placeholder, name) => values[name] ?? placeholder),
+  )
 }
 
 function entriesOf(value: unknown, at: string, faults: string[]): [string, unknown][] {
@@ -145,12 +173,15 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
   }
   const metrics = registerMetrics(RESOLVER_METRICS, { process: true })
   metrics.onCollect(() => {
-    for (const kind of ['nodes', 'bridges', 'routers', 'any'] as const)
-      metrics.of.resolver_entries.set({ kind }, table[kind].size)
+    for (const kind of [...KINDS, 'any'] as const) metrics.of.resolver_entries.set({ kind }, table[kind].size)
   })
   const readiness = createReadiness(options.clock)
-  const find = (kind: 'nodes' | 'bridges' | 'routers', key: string, id: string): HttpAnswer => {
-    const address = table.any.get(id) ?? table[kind].get(key)
+  const find = (kind: Kind, id: string, shard?: string): HttpAnswer => {
+    const pattern = table.patterns[kind]
+    const address =
+      table.any.get(id) ??
+      table[kind].get(shard === undefined ? id : nodeKey(shard, id)) ??
+      (pattern && filled(pattern, shard === undefined ? { id } : { id, shard }))
     if (address) return found(options.format, address)
     if (options.echoes) return found(options.format, { host: id })
     throw new HttpError(404, 'unknown id')
@@ -159,10 +190,10 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
   const listener = createListener({
     routes: [
       open('/shards/{shard}/nodes/{node}', ({ path }) =>
-        find('nodes', nodeKey(path['shard'] as string, path['node'] as string), path['node'] as string),
+        find('nodes', path['node'] as string, path['shard'] as string),
       ),
-      open('/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
-      open('/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
+      open('/bridges/{id}', ({ path }) => find('bridges', path['id'] as string)),
+      open('/routers/{id}', ({ path }) => find('routers', path['id'] as string)),
       probed('/health', healthy),
       // Existing set-ups use only this path of the development resolver.
       probed('/health', healthy, 'POST'),
@@ -189,7 +220,7 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       metrics.of.resolver_requests_total.inc({ endpoint: endpoint || 'none', status: String(status) }),
   })
   const port = await listener.listening
-  log.warn({}, 'this resolver is for development: it requires no token and resolves only the entries of its table')
+  log.warn({}, 'this resolver requires no token: let only components of the platform reach it')
   const unwatch = watchFiles(
     file === undefined ? [] : [file],
     () => {
@@ -246,5 +277,6 @@ function viewOf(table: ResolverTable) {
     bridges: view(table.bridges),
     routers: view(table.routers),
     any: view(table.any),
+    patterns: table.patterns,
   }
 }
