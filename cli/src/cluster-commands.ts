@@ -165,16 +165,45 @@ const transferCommand = defineCommand({
   summary: 'Transfers leadership to another voter.',
   flags: CHANGE_FLAGS,
   operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the voter.' },
-  run: ({ flags, operands }) => {
-    const node = nodeOf(operands)
-    return run(flags, {
-      label: `transfer to ${node}`,
-      path: '/cluster/transfer-leader',
-      body: { target_node_id: node },
-      kinds: ['transfer'],
-      node,
-      isShown: (now) => now.leader_id === node,
-    })
+  run: ({ flags, operands }) => run(flags, transferTo(nodeOf(operands))),
+})
+
+function transferTo(node: string): Change {
+  return {
+    label: `transfer to ${node}`,
+    path: '/cluster/transfer-leader',
+    body: { target_node_id: node },
+    kinds: ['transfer'],
+    node,
+    isShown: (now) => now.leader_id === node,
+  }
+}
+
+const stepDownCommand = defineCommand({
+  name: 'vacancy cluster step-down',
+  component: 'CLUSTER',
+  summary:
+    'Transfers leadership from the node of --node to the active voter with the least lag. Does nothing where it does not lead.',
+  flags: CHANGE_FLAGS,
+  run: async ({ flags }) => {
+    const client = await open(flags)
+    const { node_id, leader_id, nodes } = await client.own()
+    if (leader_id !== node_id) {
+      const [request, reason] = ['step down', `${node_id} does not lead`]
+      print([
+        flags.json
+          ? JSON.stringify({ request, node: client.url, answer: '', result: 'done', reason })
+          : wordsOf(request, '', 'done', reason),
+      ])
+      return EXIT.ok
+    }
+    const lagOf = ({ lag_entries }: NodeMember) => lag_entries ?? Number.MAX_SAFE_INTEGER
+    const [target] = nodes
+      .filter(({ id, voter, health }) => id !== node_id && voter && health === 'active')
+      .toSorted((a, b) => lagOf(a) - lagOf(b))
+    if (target === undefined)
+      throw new VacancyError('failure', { reason: `${node_id} leads, and no other voter is active` })
+    return await run(flags, transferTo(target.id))
   },
 })
 
@@ -316,6 +345,7 @@ export const CLUSTER_COMMANDS: readonly Command[] = [
   promoteCommand,
   demoteCommand,
   transferCommand,
+  stepDownCommand,
   operationsCommand,
   loadCommand,
   dropLoadCommand,
@@ -498,6 +528,8 @@ type Settings = { readonly [name: string]: number | undefined }
 type ClusterClient = {
   /** The node in use, as `http://HOST:PORT`. */
   readonly url: string
+  /** The document of the node in use. */
+  readonly own: () => Promise<ClusterInfo>
   /** The document of the leader, since other nodes know less; that of the node in use if the leader is unreachable. */
   readonly info: () => Promise<ClusterInfo>
   readonly operations: () => Promise<ClusterOperations>
@@ -544,6 +576,7 @@ function clientOf(access: Access, url: string): ClusterClient {
   }
   return {
     url,
+    own: () => infoFrom(url),
     async info() {
       const info = await infoFrom(url)
       return isElsewhere(info) ? await orElse(infoFrom(info.leader_url), () => info) : info

@@ -57,11 +57,15 @@ async function type(line: string): Promise<number | undefined> {
 const asAdmin = (port: number) => `--node 127.0.0.1:${port} --token-file ${join(folder, 'admin.token')}`
 
 /** A shard whose leader accepts a change and then shows one state after the other, the last one forever. */
-async function shard(states: readonly ClusterStatus[], answer: ClusterAnswer = { status: 202, text: '' }) {
+async function shard(
+  states: readonly ClusterStatus[],
+  answer: ClusterAnswer = { status: 202, text: '' },
+  before: ClusterStatus = LEADING,
+) {
   const requests: ClusterRequest[] = []
   let looks = 0
   const cluster = fakeCluster({
-    info: () => (requests.length === 0 ? LEADING : (states[Math.min(looks++, states.length - 1)] as ClusterStatus)),
+    info: () => (requests.length === 0 ? before : (states[Math.min(looks++, states.length - 1)] as ClusterStatus)),
     leaderUrl: () => '',
     request: async (request) => {
       requests.push(request)
@@ -325,6 +329,29 @@ test('a demoted voter is a learner, a demoted learner is gone, a new leader lead
   const moved = { ...LEADING, leader: 'n2' }
   expect(await type(`transfer n2 --wait ${asAdmin((await shard([{ ...LEADING, leader: '' }, moved])).port)}`)).toBe(0)
   expect(err).toContain('no leader at the moment')
+})
+
+test('step-down moves leadership to the active voter with the least lag', async () => {
+  const behind = { ...(n3 as object), health: 'active' } as never
+  const moved = { ...LEADING, leader: 'n2' }
+  const { requests, port } = await shard([moved], undefined, { ...LEADING, members: [n1, behind, n4, n2] })
+
+  expect(await type(`step-down --wait ${asAdmin(port)}`)).toBe(0)
+  expect(requests).toEqual([{ kind: 'transfer', node: 'n2' }])
+  expect(out).toBe('transfer to n2: done\n')
+})
+
+test('step-down changes nothing where the node does not lead, and fails where no other voter is active', async () => {
+  const follower = await shard([], undefined, FOLLOWING)
+  expect(await type(`step-down --wait ${asAdmin(follower.port)}`)).toBe(0)
+  expect(out).toBe('step down: done (n2 does not lead)\n')
+  out = ''
+  await type(`step-down --json ${asAdmin(follower.port)}`)
+  expect(JSON.parse(out)).toMatchObject({ request: 'step down', result: 'done' })
+  expect(follower.requests).toEqual([])
+
+  const { port } = await shard([], undefined, { ...LEADING, members: [n1, n3, n4] })
+  await expect(type(`step-down ${asAdmin(port)}`)).rejects.toThrow('n1 leads, and no other voter is active')
 })
 
 test('a load is done when the leader reports it, with the snapshot of the previous data', async () => {
