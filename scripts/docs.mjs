@@ -10,6 +10,7 @@ import * as contract from '../shared/src/contract/index.ts'
 import { controlOperations, nodeOperations, openApiOf } from '../shared/src/contract/openapi.ts'
 import { alertFiles } from './alerts.mjs'
 import { dashboardFiles } from './dashboards.mjs'
+import { helmFiles } from './helm.mjs'
 import { ROOT } from './pinned-node.mjs'
 import { scrapeFiles } from './scrape.mjs'
 import { unitFiles } from './units.mjs'
@@ -18,7 +19,7 @@ import { unitFiles } from './units.mjs'
 function pages() {
   const references = Object.assign({}, enginePages(), serverPages(), fabricPages())
   const inDocs = Object.entries(references).map(([file, text]) => [`docs/${file}`, text])
-  const deployed = { ...unitFiles(), ...alertFiles(), ...scrapeFiles(), ...dashboardFiles() }
+  const deployed = { ...unitFiles(), ...alertFiles(), ...scrapeFiles(), ...dashboardFiles(), ...helmFiles() }
   return { ...Object.fromEntries(inDocs), ...benchPages(), ...deployed }
 }
 

@@ -8,7 +8,7 @@ import { SERVE_SCHEMA } from '../queue/src/config.ts'
 import { CONTROL_SCHEMA } from '../server/src/config.ts'
 
 /** Job → the port with `/metrics`, and hosts. */
-const JOBS = {
+export const JOBS = {
   'vacancy-node': [ENGINE_SCHEMA.api_port.default, 'n1', 'n2', 'n3'],
   'vacancy-registry': [REGISTRY_FLAGS.port.default, 'registry'],
   'vacancy-resolver': [RESOLVER_FLAGS.port.default, 'resolver'],
@@ -20,7 +20,7 @@ const JOBS = {
 }
 
 /** The control plane makes its tokens itself. */
-const tokenOf = (job) => (job === 'vacancy-control-plane' ? job : 'vacancy-monitoring')
+export const tokenOf = (job) => (job === 'vacancy-control-plane' ? job : 'vacancy-monitoring')
 
 /** Text of the file by its path in the repository. */
 export function scrapeFiles() {

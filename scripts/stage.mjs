@@ -34,6 +34,7 @@ const AS_THEY_ARE = [
     'docs/design/*.md',
     'deploy/systemd/*',
     'deploy/observability/**/*',
+    'deploy/helm/**/*',
   ],
   ...['bin/*.mjs', 'scripts/{build-kernels,bundle,commands,pinned-node,program,starter}.mjs'],
   ...['engine/build/*.wasm', 'shared/package.json', 'web/package.json', 'client/build/package/**/*'],

@@ -16,7 +16,7 @@ export const PROGRAM = '/usr/local/bin/vacancy'
 /** Files, threads and connections of a program to others, beside those of its clients. */
 const OWN_DESCRIPTORS = 2_000
 /** Between the deadline of the program, after which it ends itself, and the kill of systemd. */
-const KILL_AFTER_SECS = 10
+export const KILL_AFTER_SECS = 10
 /** Beyond its drain time a program closes what is open; see `runProgram` in each. */
 const CLOSE_SECS = 5
 /** Programs whose table has no limit of connections: registry and resolver serve the components of a platform. */
@@ -34,7 +34,7 @@ const node = {
  * By name of the unit: the subcommand with the flags that say where its files are, and limits. `%S` is /var/lib, `%i` the
  * instance. Everything else is in the configuration file, and in variables of `/etc/vacancy/NAME.env`.
  */
-const UNITS = {
+export const UNITS = {
   'vacancy-node': {
     ...node,
     title: 'Vacancy standalone node',
@@ -140,11 +140,11 @@ function descriptorsOf({ connections }) {
 }
 
 /** Ports that a program listens on without a configuration: 0 as the least value of a port means any free one. */
-function portsOf({ table, isMember = false }) {
+export function portsOf({ table, isMember = false }) {
   return Object.entries(table)
     .filter(([key, row]) => /(?:^|[-_])port$/.test(key) && row.min === 0 && row.default > 0)
     .filter(([, { appliesTo }]) => isMember || appliesTo === undefined)
-    .map(([key, row]) => `${row.default} (${key})`)
+    .map(([key, row]) => ({ key, port: row.default }))
 }
 
 function unitText(name, unit) {
@@ -158,7 +158,9 @@ Wants=network-online.target
 StartLimitIntervalSec=300
 StartLimitBurst=10
 
-# Listens on ${portsOf(unit).join(', ')}, unless configured otherwise.
+# Listens on ${portsOf(unit)
+    .map(({ key, port }) => `${port} (${key})`)
+    .join(', ')}, unless configured otherwise.
 [Service]
 Type=exec
 User=vacancy

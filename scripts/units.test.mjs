@@ -2,16 +2,15 @@ import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { ENGINE_SCHEMA, loadEngineConfig, memoryBytes } from '../engine/src/config.ts'
-import { flagRows, parseCommand, variableOf } from '../shared/src/node/cli.ts'
-import { COMMANDS, describeCommands } from './commands.mjs'
+import { flagRows, variableOf } from '../shared/src/node/cli.ts'
+import { commandOf, parseLine } from './command-lines.mjs'
+import { COMMANDS } from './commands.mjs'
 import { ROOT } from './pinned-node.mjs'
 import { PROGRAM } from './units.mjs'
 
 const FOLDER = path.join(ROOT, 'deploy/systemd')
 /** Of a required flag whose value the environment file has. */
 const REQUIRED = { integer: '1', text: 'x', list: 'x', choice: '' }
-
-const { commands } = await describeCommands((door) => import(door))
 
 /** Key → its values, of all sections. */
 function parseUnit(file) {
@@ -24,8 +23,7 @@ function parseUnit(file) {
     else expect(line).toMatch(/^(\[(Unit|Service|Install)\])?$/)
   }
   const [program, ...args] = unit.ExecStart[0].replaceAll('%S', '/var/lib').replaceAll('%i', 'edge').split(' ')
-  const command = commands.find(({ name }) => `vacancy ${args.join(' ')} `.startsWith(`${name} `))
-  return { file, unit, comments: comments.join('\n'), program, args, command }
+  return { file, unit, comments: comments.join('\n'), program, args, command: commandOf(args) }
 }
 
 const units = globSync('*.service', { cwd: FOLDER }).sort().map(parseUnit)
@@ -50,10 +48,8 @@ test.each(units)(
     const env = Object.fromEntries(
       required.map(([name, { type }]) => [variableOf(command.component, name), REQUIRED[type]]),
     )
-    const words = command.name.split(' ').length - 1
-    const { warnings, operands } = parseCommand(command, args.slice(words), env)
 
-    expect({ warnings, operands }).toEqual({ warnings: [], operands: [] })
+    expect(parseLine(args, env)).toEqual({ warnings: [], operands: [], faults: [] })
     const known = flagRows(command).map(({ flag }) => variableOf(command.component, flag))
     const named = `${comments}\n${(unit.Environment ?? []).join('\n')}`.match(/VACANCY_[A-Z_]+/g)
     expect(named.filter((name) => !known.includes(name))).toEqual([])
