@@ -53,7 +53,7 @@ type Steady = {
 /** Timers have a resolution of a millisecond. */
 const TURN_MS = 1
 
-function startSteady(client: VacancyClient, options: SteadyOptions): Steady {
+export function startSteady(client: VacancyClient, options: SteadyOptions): Steady {
   const begun = performance.now()
   const timer = setInterval(() => turn(), TURN_MS)
   const steady: Steady = { writes: [], reads: [], lateMsMax: 0, stop: () => clearInterval(timer) }
