@@ -15,7 +15,9 @@ export function Stops({ scope, stops }: { readonly scope: string; readonly stops
       <ul className="grid gap-0.5">
         {stops.slice(0, SHOWN_MAX).map((stop) => (
           <li key={stop.shard} data-stops={stop.shard}>
-            <Link href={routes.shard(stop.shard)}>{copy.plan.stop(stop)}</Link>
+            <Link href={routes.shard(stop.shard)} className="inline-flex min-h-6 items-center">
+              {copy.plan.stop(stop)}
+            </Link>
           </li>
         ))}
         {stops.length > SHOWN_MAX && <li>{copy.plan.moreStops(stops.length - SHOWN_MAX)}</li>}

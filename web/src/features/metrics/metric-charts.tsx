@@ -83,9 +83,9 @@ function ChartGrid({ charts, control, body: whole, members, ...rest }: ChartGrid
   const columns = isSingle ? 1 : isDouble ? 2 : 3
   return (
     <ChartContext value={control}>
-      {body.from !== whole.from && (
-        <p className="text-small text-text-2" data-recorded-from={body.from}>
-          {copy.page.recordedFrom(clock(body.from))}
+      {body.recordedFrom !== undefined && (
+        <p className="text-small text-text-2" data-recorded-from={body.recordedFrom}>
+          {copy.page.recordedFrom(clock(body.recordedFrom))}
         </p>
       )}
       <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">

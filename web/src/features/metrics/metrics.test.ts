@@ -118,8 +118,9 @@ test('charts start where their data start, with two minutes at least', () => {
     ['queries', 'n1', [...Array.from({ length: 30 }, () => null), 1, 2, null]],
     ['queries', 'n2', [...Array.from({ length: 20 }, () => null), 5, ...Array.from({ length: 12 }, () => null)]],
   ])
-  const { from, series } = fromFirst(late)
+  const { from, recordedFrom, series } = fromFirst(late)
 
+  expect(recordedFrom).toBe(from)
   expect(from).toBe('2026-11-20T18:03:20.000Z')
   expect(series.map(({ values }) => [values.length, values[0]])).toEqual([
     [13, null],
@@ -127,6 +128,12 @@ test('charts start where their data start, with two minutes at least', () => {
   ])
   const short = bodyOf([['queries', 'n1', [null, null, 1]]])
   expect(fromFirst(short)).toBe(short)
+  // The first value is of the last step: two minutes are shown all the same.
+  const young = bodyOf([['queries', 'n1', [...Array.from({ length: 29 }, () => null), 1]]])
+  expect([fromFirst(young).from, fromFirst(young).recordedFrom]).toEqual([
+    '2026-11-20T18:03:00.000Z',
+    '2026-11-20T18:04:50.000Z',
+  ])
 })
 
 test('of many lines the highest are drawn and the others counted', () => {

@@ -39,18 +39,20 @@ const dashOf = (metric: number) => (metric === 0 ? 0 : metric + 2)
 /** At least this many steps are shown. */
 const STEPS_MIN = 12
 
-/** The series from the first step that has a value of any of them: what was not recorded yet takes no room. */
-export function fromFirst(body: SeriesBody): SeriesBody {
+/**
+ * The series from the first step that has a value of any of them, as `recordedFrom`: what was not recorded yet takes no
+ * room.
+ */
+export function fromFirst(body: SeriesBody): SeriesBody & { readonly recordedFrom?: string } {
   const steps = Math.max(0, ...body.series.map(({ values }) => values.length))
   const isBlank = (at: number) => body.series.every(({ values }) => typeof values[at] !== 'number')
-  let first = 0
-  while (first < steps - STEPS_MIN && isBlank(first)) first++
-  if (first === 0) return body
-  return {
-    ...body,
-    from: new Date(Date.parse(body.from) + first * body.stepSeconds * 1_000).toISOString(),
-    series: body.series.map((one) => ({ ...one, values: one.values.slice(first) })),
-  }
+  let known = 0
+  while (known < steps && isBlank(known)) known++
+  const first = Math.min(known, steps - STEPS_MIN)
+  if (first <= 0 || known === steps) return body
+  const timeOf = (at: number) => new Date(Date.parse(body.from) + at * body.stepSeconds * 1_000).toISOString()
+  const series = body.series.map((one) => ({ ...one, values: one.values.slice(first) }))
+  return { ...body, from: timeOf(first), series, recordedFrom: timeOf(known) }
 }
 
 /** More lines in one chart cannot be distinguished by eye. */

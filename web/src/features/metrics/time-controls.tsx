@@ -103,7 +103,7 @@ function TypedRange({ range, choose }: TypedProps) {
           setTyped(undefined)
           setInvalid(false)
         }}
-        className="!w-72 !text-table tabular-nums"
+        className="!w-72 max-w-full !text-table tabular-nums"
       />
       <datalist id={`${id}-recent`}>
         {ranges.map((one) => (

@@ -80,7 +80,7 @@ export function RunBar(props: RunBarProps) {
           {writes ? copy.actions.runWrite : copy.actions.run}
         </Button>
         {isSearch(draft.command) && !isNarrow && (
-          <Button icon="question" onClick={props.onWhy} why={whyIncomplete}>
+          <Button onClick={props.onWhy} why={whyIncomplete}>
             {copy.actions.explainDialog}
           </Button>
         )}
@@ -168,7 +168,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-shard`}
           data-tip={copy.target.shard}
-          className="lg:w-36"
+          className="lg:w-28"
           options={shards.map((each) => ({
             value: each.id,
             label: each.level === 'ok' ? each.id : `${each.id} · ${each.message}`,
@@ -184,7 +184,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-node`}
           data-tip={copy.target.node}
-          className="lg:w-40"
+          className="lg:w-36"
           options={[
             { value: '', label: auto },
             ...(start.edges.length > 0 || draft.node === EDGE_TARGET
