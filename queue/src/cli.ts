@@ -8,6 +8,7 @@ import {
   hostNote,
   runCommands,
   runProgram,
+  withTraceEndpoint,
 } from '@vacancy/shared/node'
 import { loadServeConfig, SERVE_SCHEMA } from './config.ts'
 import type { QueueProgram } from './serve.ts'
@@ -25,7 +26,11 @@ export const serveCommand = defineCommand({
   },
   settings: SERVE_SCHEMA,
   run: async ({ flags, given, warnings }) => {
-    const config = loadServeConfig({ file: flags.config, given, databaseUrl: process.env['DATABASE_URL'] })
+    const config = loadServeConfig({
+      file: flags.config,
+      given: withTraceEndpoint(given),
+      databaseUrl: process.env['DATABASE_URL'],
+    })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'queue' })
     for (const warning of warnings) if (!OF_OTHER_COMMANDS.test(warning)) log.warn({}, warning)
     collectSooner('queue')

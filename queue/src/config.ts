@@ -19,7 +19,9 @@ import {
   refuseSecretFlags,
   SSL_MODES,
   settingText,
+  TRACE_SCHEMA,
   tlsFault,
+  traceFaults,
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
@@ -203,6 +205,7 @@ export const SERVE_SCHEMA = {
   metrics_public: { type: 'boolean', default: false, summary: 'Serves /metrics without a token.' },
   log_level: { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
   log_format: { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
+  ...TRACE_SCHEMA,
 } as const satisfies ConfigSchema
 
 export type ServeConfig = ConfigValues<typeof SERVE_SCHEMA>
@@ -233,7 +236,7 @@ function check(values: ServeConfig): string[] {
     faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
   for (const proxy of values.trustProxy)
     if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
-  return [...faults, ...checkQueue(values, ''), ...checkTls(values, '')]
+  return [...faults, ...checkQueue(values, ''), ...checkTls(values, ''), ...traceFaults(values)]
 }
 
 export type QueueConfig = ConfigValues<typeof QUEUE_SCHEMA>

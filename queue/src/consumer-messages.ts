@@ -257,10 +257,11 @@ export type DeliveryParts = {
 
 /** A delivery to a consumer. Names of topics and leases need no escapes. */
 export function deliveryParts({ job, seqId, deadlineMs }: Delivery, lease: string): DeliveryParts {
-  const { data, flags, topic, failures, deliveries, bytes } = job
+  const { data, flags, topic, failures, deliveries, bytes, trace } = job
   const isText = data !== undefined && (flags & FLAG.json) === 0
   const quote = isText ? '"' : ''
   const encoding = isText ? ',"encoding":"base64"' : ''
+  const traceparent = trace === undefined ? '' : `,"traceparent":"${trace}"`
   const head = `{"action":"job","topic":"${topic.name}","jobId":${JSON.stringify(job.id)},"seqId":${seqId},"data":${quote}`
   const payload = data ?? 'null'
   return {
@@ -268,7 +269,7 @@ export function deliveryParts({ job, seqId, deadlineMs }: Delivery, lease: strin
     headSize: Buffer.byteLength(head),
     payload,
     payloadSize: (flags & FLAG.wide) === 0 ? payload.length : bytes,
-    tail: `${quote},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}}`,
+    tail: `${quote},"attempt":${failures + 1},"deliveries":${deliveries},"lease":"${lease}","ackDeadlineMs":${deadlineMs}${encoding}${traceparent}}`,
   }
 }
 

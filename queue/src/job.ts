@@ -39,6 +39,8 @@ export const FLAG = {
   calendar: 2,
   /** The payload JSON has characters beyond ASCII. */
   wide: 4,
+  /** It has a trace, which is stored in front of its payload. */
+  traced: 8,
 } as const
 
 /** All jobs have the same fields in the same order, so that V8 keeps one hidden class for a million of them. */
@@ -68,6 +70,8 @@ export type Job = {
   readonly data: string | undefined
   /** Of the decoded payload. */
   readonly bytes: number
+  /** The `traceparent` of its submission; undefined without one. */
+  readonly trace: string | undefined
   delivery: Delivery | undefined
   /** Links of the list that it is in: ready or dead. */
   next: Job | undefined
@@ -385,6 +389,8 @@ export type NewJob = {
   readonly runAt: number
   readonly data: string | undefined
   readonly bytes: number
+  /** A `traceparent`, with its flag. */
+  readonly trace?: string | undefined
 }
 
 export function createJob(topic: Topic, fields: NewJob, seq: number, state: State, createdAt: number): Job {
@@ -405,6 +411,7 @@ export function createJob(topic: Topic, fields: NewJob, seq: number, state: Stat
     place: 0,
     data: fields.data,
     bytes: fields.bytes,
+    trace: fields.trace,
     delivery: undefined,
     next: undefined,
     previous: undefined,

@@ -1,4 +1,5 @@
 /** Tables of the queue journal, the same on SQLite and PostgreSQL, and how a change becomes rows. */
+import { TRACEPARENT_CHARS } from '@vacancy/shared'
 import { FLAG, type Job, STATE } from './job.ts'
 import type { StoredTopic } from './queue.ts'
 import type { Change } from './state.ts'
@@ -148,15 +149,27 @@ function redriveRow(seq: number, job: Job): UpdateRow {
 
 // --- Payloads ---
 
-/** Bytes of the payload of a job in the journal: the decoded payload. */
-export function writePayload({ data = '', flags }: Job, target: Buffer, offset: number): number {
-  if ((flags & FLAG.json) === 0) return target.write(data, offset, 'base64')
-  return target.write(data, offset, (flags & FLAG.wide) === 0 ? 'latin1' : 'utf8')
+/** What a job has in the journal besides numbers and texts: its trace, if it has one, and the decoded payload. */
+export function writePayload({ data = '', trace = '', flags }: Job, target: Buffer, offset: number): number {
+  const at = offset + ((flags & FLAG.traced) === 0 ? 0 : target.write(trace, offset, 'latin1'))
+  const encoding = (flags & FLAG.json) === 0 ? 'base64' : (flags & FLAG.wide) === 0 ? 'latin1' : 'utf8'
+  return at - offset + target.write(data, at, encoding)
 }
 
-/** @param bytes -1 for the payload null */
-export function readPayload(source: Buffer, from: number, bytes: number, flags: number): string | undefined {
-  if (bytes < 0) return undefined
-  if ((flags & FLAG.json) === 0) return source.toString('base64', from, from + bytes)
-  return source.toString((flags & FLAG.wide) === 0 ? 'latin1' : 'utf8', from, from + bytes)
+/** Its bytes; -1 for the payload null without a trace. */
+export function payloadBytes({ data, bytes, flags }: Job): number {
+  const own = data === undefined ? -1 : bytes
+  return (flags & FLAG.traced) === 0 ? own : TRACEPARENT_CHARS + Math.max(0, own)
 }
+
+/** @param bytes as payloadBytes gives them */
+export function readPayload(source: Buffer, from: number, bytes: number, flags: number): StoredPayload {
+  const isTraced = (flags & FLAG.traced) !== 0
+  const start = isTraced ? from + TRACEPARENT_CHARS : from
+  const end = from + Math.max(0, bytes)
+  const trace = isTraced ? source.toString('latin1', from, start) : undefined
+  if (end <= start) return { data: undefined, bytes: 0, trace }
+  const encoding = (flags & FLAG.json) === 0 ? 'base64' : (flags & FLAG.wide) === 0 ? 'latin1' : 'utf8'
+  return { data: source.toString(encoding, start, end), bytes: end - start, trace }
+}
+type StoredPayload = Pick<Job, 'data' | 'bytes' | 'trace'>

@@ -68,6 +68,30 @@ onBothDatabases((newDatabase) => {
     }
   })
 
+  it('keeps the trace of a job in front of payloads of every kind, in rows and in packs', async () => {
+    await queue.call('POST', '/producer/topic', { topic: 'orders' })
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const jobs = Object.entries(PAYLOADS).map(([id, data]) => ({ id, data, traceparent }))
+    await submit(jobs)
+    for (const { id, data } of jobs) await submit([{ id: `${id}-alone`, data, traceparent }])
+    await submit([{ id: 'untraced', json: 1 }])
+    const ids = [...jobs.flatMap(({ id }) => [id, `${id}-alone`]), 'untraced']
+    const before = await Promise.all(ids.map(job))
+
+    await restart()
+
+    expect(await Promise.all(ids.map(job))).toEqual(before)
+    for (const { id, data } of jobs) {
+      expect((await job(id)).data).toBe(data || null)
+      expect((await job(`${id}-alone`)).data).toBe(data || null)
+    }
+    const consumer = await subscribe(queue, 'orders', { prefetch: 50 })
+    for (const _ of ids) {
+      const message = await consumer.job()
+      expect(message['traceparent']).toBe(message.jobId === 'untraced' ? undefined : traceparent)
+    }
+  })
+
   it('keeps options, failures, dead jobs with their history, and finished ids', async () => {
     const config = { dedup_window_sec: 600, retry_base_ms: 60_000, max_attempts: 2 }
     await queue.call('POST', '/producer/topic', { topic: 'orders', config })

@@ -8,6 +8,7 @@ test('the page of many topics has series of the busiest, sums the others, and le
   const page = registerQueueMetrics({
     metrics: createQueueMetrics('memory'),
     isAlone: false,
+    spans: () => ({ exported: 0, dropped: 0 }),
     connections: () => 0,
     partitions: () => [{ number: 0, queue }],
     journalSizes: () => ({ bytes: 0, freeBytes: 0 }),

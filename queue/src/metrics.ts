@@ -8,6 +8,8 @@ import {
   type Metrics,
   type MetricsTable,
   registerMetrics,
+  SPANS_METRIC,
+  type SpanCounts,
 } from '@vacancy/shared/node'
 import type { Moment, Topic } from './job.ts'
 import { addBuckets, type Buckets, bucketsReading, createBuckets, LATENCY_SECONDS, observe } from './latency.ts'
@@ -77,6 +79,7 @@ export const QUEUE_METRICS = {
     'quantile',
   ]),
   vacancy_queue_topics: gauge('Topics.'),
+  vacancy_queue_spans_total: SPANS_METRIC,
   vacancy_queue_not_after_seconds: gauge(
     'When its certificate, its authority and the tokens of its auth file end, the first of each, seconds since 1970; +Inf while no token ends.',
     ['what'],
@@ -134,6 +137,7 @@ export function forgetRejected({ rejected }: QueueMetrics, topic: string): void 
 export type QueueReading = {
   readonly metrics: QueueMetrics
   readonly isAlone: boolean
+  readonly spans: () => SpanCounts
   readonly connections: () => number
   readonly partitions: () => Iterable<{ readonly number: number; readonly queue: Queue | undefined }>
   readonly journalSizes: () => { readonly bytes: number; readonly freeBytes: number }
@@ -191,7 +195,7 @@ type Of = Metrics<typeof QUEUE_METRICS>['of']
 
 function collectProcess(
   of: Of,
-  { metrics, connections, partitions, journalSizes }: QueueReading,
+  { metrics, connections, partitions, journalSizes, spans }: QueueReading,
   named: ReadonlySet<string>,
 ): void {
   of.vacancy_queue_websocket_connections.set(connections())
@@ -206,6 +210,9 @@ function collectProcess(
   }
   for (const op of ['open', 'write', 'full'] as const)
     of.vacancy_queue_journal_errors_total.inc({ op }, metrics.errors[op])
+  const { exported, dropped } = spans()
+  of.vacancy_queue_spans_total.inc({ result: 'exported' }, exported)
+  of.vacancy_queue_spans_total.inc({ result: 'dropped' }, dropped)
   const { bytes, freeBytes } = journalSizes()
   of.vacancy_queue_journal_bytes.set(bytes)
   of.vacancy_queue_journal_free_bytes.set(freeBytes)

@@ -14,6 +14,7 @@ export type PlainRequest = {
   readonly authorization: string | undefined
   /** The header `X-Forwarded-For`. */
   readonly forwarded: string | undefined
+  readonly traceparent: string | undefined
   /** The client wants the connection to be closed after the response. */
   readonly isLast: boolean
   readonly body: Buffer
@@ -26,7 +27,7 @@ const HEADER = /^([A-Za-z0-9_-]+):[ \t]*([\x20-\x7e]*)$/
 const LENGTH = /^\d{1,9}$/
 const HEAD_BYTES_MAX = 4_096
 /** Headers that are read. */
-const ONCE = new Set(['authorization', 'connection', 'content-length', 'host', 'x-forwarded-for'])
+const ONCE = new Set(['authorization', 'connection', 'content-length', 'host', 'traceparent', 'x-forwarded-for'])
 /** Headers that frame or pack the body in another way, or ask for more than a response. */
 const NOT_PLAIN = new Set([
   'transfer-encoding',
@@ -63,7 +64,8 @@ export function readPlain(bytes: Buffer): PlainRequest | undefined {
   if (bytes.length - bodyAt !== Number(length)) return undefined
   const authorization = found.get('authorization')
   const forwarded = found.get('x-forwarded-for')
-  return { authorization, forwarded, isLast: connection === 'close', body: bytes.subarray(bodyAt) }
+  const traceparent = found.get('traceparent')
+  return { authorization, forwarded, traceparent, isLast: connection === 'close', body: bytes.subarray(bodyAt) }
 }
 
 /** A connection before Node's HTTP server has it. */
@@ -141,11 +143,11 @@ function receive(connection: Connection, bytes: Buffer): void {
   connection.isNew = false
   connection.isBusy = true
   connection.isLast ||= request.isLast
-  const { authorization, forwarded, body } = request
+  const { authorization, forwarded, traceparent, body } = request
   const address = queue.access.addressOf(socket.remoteAddress, forwarded)
   const caller = { authorization, query: undefined, address }
   // An error is an answer, too.
-  void answerSubmission(queue, caller, body).then((answer) => respond(connection, answer))
+  void answerSubmission(queue, caller, body, traceparent).then((answer) => respond(connection, answer))
 }
 
 function respond(connection: Connection, answer: Answer): void {

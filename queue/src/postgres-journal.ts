@@ -2,8 +2,9 @@
  * The journal in PostgreSQL: everything is written through the one session that holds the lock of the partition, so that
  * an owner that lost the lock can write nothing (docs/design/queue.md#postgresql).
  */
-import { VacancyError } from '@vacancy/shared'
+import { TRACEPARENT_CHARS, VacancyError } from '@vacancy/shared'
 import type { Logger } from 'pino'
+import { FLAG } from './job.ts'
 import {
   type Journal,
   type JournalEvents,
@@ -333,10 +334,17 @@ async function* loadFinished({ session, tables, options }: Owner): AsyncGenerato
   await read(COMMIT)
 }
 
+const IS_TRACED = `flags & ${FLAG.traced} <> 0`
+/** The decoded payload without a trace in front of it; null for none. */
+const OWN = `case when ${IS_TRACED} then nullif(substring(data from ${TRACEPARENT_CHARS + 1}), '') else data end`
 /** The payload as the engine keeps it: JSON text, or base64 on one line. */
-const PAYLOAD = `case when flags & 1 = 1 then convert_from(data, 'UTF8') else replace(encode(data, 'base64'), E'\\n', '') end`
+const PAYLOAD = `case when flags & 1 = 1 then convert_from(${OWN}, 'UTF8') else replace(encode(${OWN}, 'base64'), E'\\n', '') end`
 
-type JobRow = Omit<JournalTables['jobs'], 'data'> & { readonly bytes: number | null; readonly payload: string | null }
+type JobRow = Omit<JournalTables['jobs'], 'data'> & {
+  readonly trace: string | null
+  readonly bytes: number | null
+  readonly payload: string | null
+}
 
 async function* loadJobs(owner: Owner): AsyncGenerator<readonly Stored[]> {
   const { session, tables, options } = owner
@@ -346,8 +354,9 @@ async function* loadJobs(owner: Owner): AsyncGenerator<readonly Stored[]> {
       {
         name: 'page',
         text: `select seq, topic_no, id, flags, state, priority, failures, deliveries, max_attempts, ack_deadline_ms,
-            created_at, run_at, dead_at, reason, last_error, history, octet_length(data) as bytes,
-            case when octet_length(data) <= ${LARGE_BYTES} then ${PAYLOAD} end as payload
+            created_at, run_at, dead_at, reason, last_error, history, octet_length(${OWN}) as bytes,
+            case when ${IS_TRACED} then convert_from(substring(data for ${TRACEPARENT_CHARS}), 'UTF8') end as trace,
+            case when octet_length(${OWN}) <= ${LARGE_BYTES} then ${PAYLOAD} end as payload
           from ${tables.jobs} where partition = $1 and seq > $2::int8 order by seq limit ${LOAD_ROWS}`,
         values: [options.partition, after],
       },
@@ -367,7 +376,13 @@ async function* loadJobs(owner: Owner): AsyncGenerator<readonly Stored[]> {
 
 async function decode(owner: Owner, rows: readonly JobRow[]): Promise<StoredJob[]> {
   const large = await loadLarge(owner, rows)
-  return rows.map((row) => storedJob(row, row.payload ?? large.get(row.seq), row.bytes ?? 0))
+  return rows.map((row) =>
+    storedJob(row, {
+      data: row.payload ?? large.get(row.seq),
+      bytes: row.bytes ?? 0,
+      trace: row.trace ?? undefined,
+    }),
+  )
 }
 
 async function loadLarge({ session, tables, options }: Owner, rows: readonly JobRow[]): Promise<Map<number, string>> {

@@ -3,7 +3,7 @@
  * parsers run for jobs (docs/design/queue.md#hot-path).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { nearestName } from '@vacancy/shared'
+import { nearestName, traceparentOf } from '@vacancy/shared'
 import {
   isJobId,
   JOB_LIMITS,
@@ -16,7 +16,7 @@ import {
   unknownField,
   unknownFieldText,
 } from '@vacancy/shared/contract'
-import { dropRest, REFUSED_HEADS, refusedHeadOf } from '@vacancy/shared/node'
+import { beginTrace, dropRest, REFUSED_HEADS, refusedHeadOf, type Trace } from '@vacancy/shared/node'
 import { findById } from './id-index.ts'
 import type { Job } from './job.ts'
 import { countRejected, countRequest } from './metrics.ts'
@@ -64,12 +64,15 @@ export function handleProducer(server: QueueServer, request: IncomingMessage, re
   const path = mark < 0 ? url : url.slice(0, mark)
   const route = routeOf(path)
   const query = mark < 0 ? undefined : new URLSearchParams(url.slice(mark))
+  const name = route === undefined ? 'none' : ROUTES[route].name
+  const method = METHODS.has(request.method ?? '') ? (request.method ?? '') : 'other'
+  const trace = beginTrace(server.tracing, headerOf(request, 'traceparent'), `${method} ${name}`)
   const ended = () => {
-    const name = route === undefined ? 'none' : ROUTES[route].name
-    const method = METHODS.has(request.method ?? '') ? (request.method ?? '') : 'other'
+    endTrace(trace, method, path, response.statusCode)
     countRequest(server.metrics, method, name, response.statusCode, (performance.now() - started) / 1000)
   }
-  answer(server, request, response, route, path, query).then(ended, (error: unknown) => {
+  answer(server, { request, response, route, path, query, trace }).then(ended, (error: unknown) => {
+    trace?.span?.set(faultOf(error))
     sendError(server, request, response, error)
     ended()
   })
@@ -81,14 +84,30 @@ function routeOf(path: string): Route | undefined {
   return path.startsWith('/producer/jobs/') ? 'job' : undefined
 }
 
-async function answer(
-  server: QueueServer,
-  request: IncomingMessage,
-  response: ServerResponse,
-  route: Route | undefined,
-  path: string,
-  query: URLSearchParams | undefined,
-): Promise<void> {
+/** A header that comes once; Node joins several with commas. */
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  return headers[name] as string | undefined
+}
+
+/** Why a request is refused, or failed, for its span. */
+function faultOf(error: unknown) {
+  return error instanceof QueueError
+    ? { 'error.type': error.code, reason: error.message }
+    : { 'error.type': 'internal' }
+}
+
+/** A request to this interface. */
+type Asked = {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly route: Route | undefined
+  readonly path: string
+  readonly query: URLSearchParams | undefined
+  readonly trace: Trace | undefined
+}
+
+async function answer(server: QueueServer, asked: Asked): Promise<void> {
+  const { request, response, route, path, query, trace } = asked
   const refused = refusedHeadOf(request)
   if (refused !== undefined) throw new QueueError(REFUSED_HEAD_CODES[refused], REFUSED_HEADS[refused][1])
   if (route === undefined) throw new QueueError('not_found', `there is no ${path.slice(0, 200)}`)
@@ -101,7 +120,7 @@ async function answer(
   const token = found instanceof Promise ? await found : found
   if (route !== 'job') refuseUnknown(query, [])
   if (route === 'jobs')
-    return send(response, 200, await submitBody(server, token, await readBody(request, server.settings)))
+    return send(response, 200, await submitBody(server, token, await readBody(request, server.settings), trace))
   if (route === 'topic') return await addTopic(server, request, response, token)
   return await oneJob(server, request, response, token, path, query)
 }
@@ -111,6 +130,12 @@ export type Caller = {
   readonly authorization: string | undefined
   readonly query: URLSearchParams | undefined
   readonly address: string
+}
+
+/** The end of its span, where one is recorded. */
+function endTrace(trace: Trace | undefined, method: string, path: string, status: number): void {
+  trace?.span?.set({ 'http.request.method': method, 'url.path': path, 'http.response.status_code': status })
+  trace?.span?.end(status >= 500 ? `status ${status}` : '')
 }
 
 export function callerOf(
@@ -176,15 +201,26 @@ function requireTopic(token: QueueToken, topic: string): void {
 // --- Jobs ---
 
 /** Submits the jobs of a body, in its pieces. @returns the body of the response @throws QueueError */
-async function submitBody(server: QueueServer, token: QueueToken, body: readonly Buffer[]): Promise<string> {
+async function submitBody(
+  server: QueueServer,
+  token: QueueToken,
+  body: readonly Buffer[],
+  trace: Trace | undefined,
+): Promise<string> {
   const { settings } = server
   const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
-  const parsed = parseSubmission(joined(body), limits, server.access.clock.wallMs())
+  const parsed = parseSubmission(
+    joined(body),
+    limits,
+    server.access.clock.wallMs(),
+    trace && traceparentOf(trace.context),
+  )
   if ('error' in parsed) {
     const { error, message, failures } = parsed
     throw new QueueError(error, message, failures === undefined ? {} : { failures })
   }
   requireTopic(token, parsed.topic)
+  trace?.span?.set({ topic: parsed.topic, jobs: parsed.jobs.length })
   const { accepted, duplicates, duplicateIds, differentIds } = await submitParsed(server, parsed)
   if (settings.producerResponse === 'empty') return ''
   const different = differentIds === undefined ? '' : `,"differentIds":${JSON.stringify(differentIds)}`
@@ -201,16 +237,24 @@ export type Answer = {
 }
 
 /** Answers a submission whose body has arrived. */
-export async function answerSubmission(server: QueueServer, caller: Caller, body: Buffer): Promise<Answer> {
+export async function answerSubmission(
+  server: QueueServer,
+  caller: Caller,
+  body: Buffer,
+  traceparent: string | undefined,
+): Promise<Answer> {
   const started = performance.now()
+  const trace = beginTrace(server.tracing, traceparent, `POST ${ROUTES.jobs.name}`)
   let answer: Answer
   try {
     const found = authorize(server, caller, 'producer')
     const token = found instanceof Promise ? await found : found
-    answer = { status: 200, headers: {}, body: await submitBody(server, token, [body]) }
+    answer = { status: 200, headers: {}, body: await submitBody(server, token, [body], trace) }
   } catch (error) {
+    trace?.span?.set(faultOf(error))
     answer = answerOf(server, error, ROUTES.jobs.name)
   }
+  endTrace(trace, 'POST', ROUTES.jobs.name, answer.status)
   countRequest(server.metrics, 'POST', ROUTES.jobs.name, answer.status, (performance.now() - started) / 1000)
   return answer
 }

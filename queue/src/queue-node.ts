@@ -16,8 +16,10 @@ import {
   nextTokenEnd,
   openTokens,
   postgresUrl,
+  spanCounts,
   type TlsMaterial,
   type TokenStore,
+  type Tracing,
   tokenEnds,
 } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
@@ -90,6 +92,8 @@ export type QueueNodeOptions = Pick<QueueAccess, 'others' | 'isOtherGood'> & {
   readonly address: () => string
   readonly clock: Clock
   readonly log: Logger
+  /** Undefined: no spans are recorded. */
+  readonly tracing: Tracing | undefined
   /** Whether the process is the queue's own; its metrics then tell about the process, too. */
   readonly isAlone: boolean
 }
@@ -119,13 +123,13 @@ export async function startQueue(options: QueueNodeOptions): Promise<QueueNode> 
 
 /** Without its journals: those are opened by `startPartitions`. @throws VacancyError when the auth file cannot be used */
 export function createQueueNode(options: QueueNodeOptions): QueueNode {
-  const { config, dataDir, clock, log, others, isOtherGood, trustProxy } = options
+  const { config, dataDir, clock, log, others, isOtherGood, trustProxy, tracing } = options
   const { allowQueryToken } = config
   const metrics = createQueueMetrics(isInFile(options) ? 'sqlite' : 'pg')
   const access = createQueueAccess({ clock, others, isOtherGood, allowQueryToken, trustProxy }, [])
   const tokens = openAuthFile(config.authFile, access, log)
   const partitions: Partition[] = []
-  const server: QueueServer = { settings: queueSettings(config), log, access, metrics, partitions }
+  const server: QueueServer = { settings: queueSettings(config), log, access, metrics, tracing, partitions }
   const consumers = createConsumers(server)
   const sharing: Sharing = {
     processId: randomBytes(4).toString('hex'),
@@ -145,6 +149,8 @@ export function createQueueNode(options: QueueNodeOptions): QueueNode {
     metrics: registerQueueMetrics({
       metrics,
       isAlone: options.isAlone,
+      // Otherwise those of the control plane.
+      spans: () => spanCounts(options.isAlone ? tracing : undefined),
       connections: () => consumers.connections.size,
       partitions: () => partitions,
       journalSizes: () => node.sizes,

@@ -2,6 +2,7 @@
 import { assert } from '@vacancy/shared'
 import type { RouteRequest } from '@vacancy/shared/api/route'
 import type { QueueErrorBody, QueueErrorCode, TopicConfig } from '@vacancy/shared/contract'
+import type { Tracing } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import type { Moment, Topic } from './job.ts'
 import type { QueueMetrics } from './metrics.ts'
@@ -34,6 +35,8 @@ export type QueueServer = {
   readonly log: Logger
   readonly access: QueueAccess
   readonly metrics: QueueMetrics
+  /** Undefined: no spans are recorded. */
+  readonly tracing?: Tracing | undefined
   readonly partitions: readonly Partition[]
 }
 

@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { traceparentOf } from '@vacancy/shared'
 import { type ControlModule, type Handlers, moduleOf, ProblemError, type RouteRequest } from '@vacancy/shared/api/route'
 import {
   CLOSE_CODES,
@@ -16,6 +17,7 @@ import {
   type TopicTotals,
   topicConfig,
 } from '@vacancy/shared/contract'
+import { currentTrace } from '@vacancy/shared/node'
 import { type Consumers, close, closeAll, drain } from './consumer.ts'
 import { sparklines, topicHistory } from './history.ts'
 import { findById } from './id-index.ts'
@@ -370,7 +372,8 @@ async function submitJobs(
   const { params, body } = request
   const { settings } = server
   const limits = { jobsMax: settings.jobsPerRequestMax, jobBytesMax: settings.jobBytesMax }
-  const parsed = parseValue(body, limits, server.access.clock.wallMs())
+  const trace = currentTrace()
+  const parsed = parseValue(body, limits, server.access.clock.wallMs(), trace && traceparentOf(trace.context))
   if ('error' in parsed)
     throw new QueueError(
       parsed.error,

@@ -19,6 +19,7 @@ import {
   endsReasons,
   followConnections,
   METRICS_CONTENT_TYPE,
+  openTracing,
   type TlsStore,
 } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
@@ -52,6 +53,7 @@ type ServeOptions = { readonly config: ServeConfig; readonly clock: Clock; reado
 export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
   const { config, log, clock } = options
   makeAuthFile(config.authFile, log)
+  const tracing = await openTracing(config, 'vacancy-queue', log)
   const holder: Listening = { app: undefined }
   const tls = openListenerTls(options, holder)
   let port = config.listenPort
@@ -66,6 +68,7 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
     others: undefined,
     isOtherGood: undefined,
     trustProxy: config.trustProxy,
+    tracing,
   })
   // While the thread of the journal starts, this one prepares its listener.
   const [, app] = await Promise.all([startPartitions(node), openApp(options, node, tls)]).catch(async (error) => {
@@ -95,6 +98,7 @@ export async function serveQueue(options: ServeOptions): Promise<QueueProgram> {
       endConnections(0)
       await closed
       tls?.close()
+      await tracing?.close()
     },
   }
 }
@@ -160,6 +164,7 @@ function httpOptions({ config, log, clock }: ServeOptions, node: QueueNode, tls:
     trustProxy: config.trustProxy,
     allowedHosts: () => config.allowedHosts,
     baseUrl: () => '',
+    tracing: node.server.tracing,
     upgradeFailures: createFailureLimiter(clock, HTTP_LIMITS.upgradesRefusedMax),
     onAnswer: () => undefined,
     onRefusal: () => undefined,

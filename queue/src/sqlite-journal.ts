@@ -7,7 +7,7 @@ import type { DeadReason } from '@vacancy/shared/contract'
 import { watchFile } from '@vacancy/shared/file-lock'
 import type { HistoryLine, Job } from './job.ts'
 import { type Journal, JournalFullError, type JournalSizes, type OpenJournal, type Stored } from './journal.ts'
-import { type JournalTables, readPayload, rowsOf, writePayload } from './journal-tables.ts'
+import { type JournalTables, payloadBytes, readPayload, rowsOf, writePayload } from './journal-tables.ts'
 import type { StoredJob } from './queue.ts'
 import {
   AREA_BYTES,
@@ -139,7 +139,7 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: 
   const numbersLength = rows.length * PUT_NUMBERS
   const payloadAt = (numbersLength + done.length) * Float64Array.BYTES_PER_ELEMENT
   let bytes = payloadAt
-  for (const job of rows) bytes += job.bytes
+  for (const job of rows) bytes += Math.max(0, payloadBytes(job))
   for (const { bytesMax } of ranges) bytes += bytesMax
   const area = bytes <= usual.byteLength ? usual : new SharedArrayBuffer(bytes)
   const numbers = new Float64Array(area, 0, numbersLength)
@@ -157,8 +157,8 @@ function encodeGroup({ puts, done, ...rest }: ReturnType<typeof rowsOf>, usual: 
     numbers[offset + 5] = job.ackDeadlineMs
     numbers[offset + 6] = job.createdAt
     numbers[offset + 7] = job.runAt
-    numbers[offset + 8] = job.data === undefined ? -1 : job.bytes
-    if (job.data !== undefined) at += writePayload(job, buffer, at)
+    numbers[offset + 8] = payloadBytes(job)
+    at += writePayload(job, buffer, at)
     ids += n === 0 ? job.id : `\n${job.id}`
   }
   const packs: PackRequest[] = []
@@ -253,8 +253,7 @@ function decodePacks({ packs }: JournalRows): StoredJob[] {
         ackDeadlineMs: packed.ackDeadlineMs,
         createdAt: packed.createdAt,
         runAt: 0,
-        data: readPayload(content, from, bytes, flags),
-        bytes: Math.max(0, bytes),
+        ...readPayload(content, from, bytes, flags),
         past: undefined,
       })
     })
@@ -272,7 +271,7 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] 
     const number = (index: number) => integer(numbers[offset + index] as number)
     const length = number(12)
     const flags = number(2)
-    const data = readPayload(content, at, length, flags)
+    const own = readPayload(content, at, length, flags)
     at += Math.max(0, length)
     stored.push({
       id,
@@ -287,8 +286,7 @@ function decodeRows({ numbers, ids, pasts, payload }: JournalRows): StoredJob[] 
       ackDeadlineMs: number(8),
       createdAt: number(9),
       runAt: number(10),
-      data,
-      bytes: Math.max(0, length),
+      ...own,
       past: pastFrom(past.get(n), number(11)),
     })
   }

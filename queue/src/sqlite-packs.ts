@@ -5,7 +5,7 @@
  */
 import { assert } from '@vacancy/shared'
 import type { Job } from './job.ts'
-import { writePayload } from './journal-tables.ts'
+import { payloadBytes, writePayload } from './journal-tables.ts'
 import type { PackPlace } from './pack-files.ts'
 
 /** Fewer neighbours are rows of their own. */
@@ -48,7 +48,7 @@ export function packRanges(jobs: readonly Job[]): PackRange[] {
   }
   for (let n = 0; n < jobs.length; n++) {
     const job = jobs[n] as Job
-    const size = JOB_BYTES + job.id.length * UNIT_BYTES_MAX + job.bytes
+    const size = JOB_BYTES + job.id.length * UNIT_BYTES_MAX + Math.max(0, payloadBytes(job))
     const first = jobs[from] as Job
     const isFull = n - from === PACK_JOBS_MAX || bytes + size > PACK_BYTES_MAX
     if (n > from && (isFull || !isNeighbour(first, jobs[n - 1] as Job, job))) end(n)
@@ -79,7 +79,7 @@ export function writePack(jobs: readonly Job[], { from, count }: PackRange, targ
     target.writeInt32LE(job.maxAttempts, at + 12)
     target.writeInt32LE(job.ackDeadlineMs, at + 16)
     target.writeInt32LE(job.createdAt - base, at + 20)
-    target.writeInt32LE(job.data === undefined ? -1 : job.bytes, at + 24)
+    target.writeInt32LE(payloadBytes(job), at + 24)
     target.writeInt32LE(job.id.length, at + 28)
     ids += job.id
     at += JOB_BYTES
@@ -88,8 +88,7 @@ export function writePack(jobs: readonly Job[], { from, count }: PackRange, targ
   target.writeInt32LE(idsBytes, offset)
   at += idsBytes
   for (let n = from; n < from + count; n++) {
-    const job = jobs[n] as Job
-    if (job.data !== undefined) at += writePayload(job, target, at)
+    at += writePayload(jobs[n] as Job, target, at)
   }
   return at
 }

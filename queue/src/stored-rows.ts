@@ -17,8 +17,11 @@ export function topicDocument(document: unknown): Pick<StoredTopic, 'config' | '
   return { config, redrive }
 }
 
-/** @param data as the engine keeps it, of so many bytes */
-export function storedJob(row: Omit<JobTable, 'data'>, data: string | undefined, bytes: number): StoredJob {
+/** @param payload as the engine keeps it */
+export function storedJob(
+  row: Omit<JobTable, 'data'>,
+  payload: Pick<StoredJob, 'data' | 'bytes' | 'trace'>,
+): StoredJob {
   const hasPast = row.history !== '' || row.state === 1
   return {
     id: row.id,
@@ -33,8 +36,7 @@ export function storedJob(row: Omit<JobTable, 'data'>, data: string | undefined,
     ackDeadlineMs: row.ack_deadline_ms,
     createdAt: row.created_at,
     runAt: row.run_at,
-    data,
-    bytes,
+    ...payload,
     past: hasPast
       ? {
           lastError: row.last_error,

@@ -64,7 +64,7 @@ function anyJob(random: Random): { [name: string]: unknown } {
     job[
       pick(random, [
         ...['id', 'topic', 'data', 'json', 'priority', 'delay_ms', 'run_at', 'max_attempts', 'ack_deadline_ms'],
-        ...['delayMs', 'runAt', 'maxAttempts', 'ackDeadlineMs', 'payload', 'runat'],
+        ...['delayMs', 'runAt', 'maxAttempts', 'ackDeadlineMs', 'traceparent', 'payload', 'runat'],
       ])
     ] = anyValue(random)
   return job
@@ -153,6 +153,21 @@ describe('the parser of submissions', () => {
       })
     for (const spelling of ['delay_ms', 'delayMs'])
       expect(parse({ job: { id: 'a', topic: 'orders', [spelling]: 5 } })).toMatchObject({ jobs: [{ runAt: NOW + 5 }] })
+  })
+
+  it('takes the trace of a job, else that of the request, and ignores a malformed one', () => {
+    const [own, of] = ['a', 'b'].map((digit) => `00-${digit.repeat(32)}-b7ad6b7169203331-01`)
+    const jobs = [{ id: 'a', traceparent: own }, { id: 'b' }, { id: 'c', traceparent: own?.toUpperCase() }]
+    const tracesOf = (trace: string | undefined) => {
+      const parsed = parseSubmission(Buffer.from(JSON.stringify({ topic: 'orders', jobs })), LIMITS, NOW, trace)
+      return 'error' in parsed ? parsed : parsed.jobs.map(({ trace: found, flags }) => [found, flags & FLAG.traced])
+    }
+    expect(tracesOf(of)).toEqual([own, of, of].map((trace) => [trace, FLAG.traced]))
+    expect(tracesOf(undefined)).toEqual([
+      [own, FLAG.traced],
+      [undefined, 0],
+      [undefined, 0],
+    ])
   })
 
   it('stores a payload that is given as JSON character by character', () => {

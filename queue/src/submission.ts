@@ -3,7 +3,7 @@
  * test holds it against the schemas in shared/src/contract/jobs.ts.
  */
 import { isAscii, isUtf8 } from 'node:buffer'
-import { hasRealDate, suggestion } from '@vacancy/shared'
+import { hasRealDate, parseTraceparent, suggestion, traceparentOf } from '@vacancy/shared'
 import { isJobId, JOB_LIMITS, JOB_OPTION_SPELLINGS, type JobFault, TOPIC_NAME } from '@vacancy/shared/contract'
 import { FLAG, type NewJob } from './job.ts'
 import { jsonPayloads } from './json-text.ts'
@@ -32,12 +32,19 @@ type Reading = {
   readonly limits: SubmissionLimits
   /** Wall clock. */
   readonly nowMs: number
+  /** The `traceparent` of jobs that name none. */
+  readonly trace: string | undefined
   /** The text of `json` of the job at a position. */
   readonly jsonText: (index: number, value: unknown) => string
 }
 
-/** @param body the bytes of the request; @param nowMs wall clock, for delays */
-export function parseSubmission(body: Buffer, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
+/** @param body the bytes of the request; @param nowMs wall clock, for delays; @param trace of jobs that name none */
+export function parseSubmission(
+  body: Buffer,
+  limits: SubmissionLimits,
+  nowMs: number,
+  trace?: string | undefined,
+): Submitted | SubmissionFault {
   const value = parseJsonBody(body)
   if (value === undefined) return { error: 'invalid_json', message: 'the body is not JSON in UTF-8' }
   let texts: readonly (string | undefined)[] | undefined
@@ -45,12 +52,17 @@ export function parseSubmission(body: Buffer, limits: SubmissionLimits, nowMs: n
     texts ??= jsonPayloads(body.toString('utf8'))
     return texts[index] ?? 'null'
   }
-  return parseBody(value, { limits, nowMs, jsonText })
+  return parseBody(value, { limits, nowMs, trace, jsonText })
 }
 
 /** The same of a body that was parsed as JSON: long numbers in `json` are as the parser left them. */
-export function parseValue(value: unknown, limits: SubmissionLimits, nowMs: number): Submitted | SubmissionFault {
-  return parseBody(value, { limits, nowMs, jsonText: (_, json) => JSON.stringify(json) })
+export function parseValue(
+  value: unknown,
+  limits: SubmissionLimits,
+  nowMs: number,
+  trace?: string | undefined,
+): Submitted | SubmissionFault {
+  return parseBody(value, { limits, nowMs, trace, jsonText: (_, json) => JSON.stringify(json) })
 }
 
 function parseBody(value: unknown, reading: Reading): Submitted | SubmissionFault {
@@ -102,10 +114,13 @@ type JobFields = {
   runAt: unknown
   maxAttempts: unknown
   ackDeadlineMs: unknown
+  traceparent: unknown
 }
 
 const BODY_FIELDS: ReadonlySet<string> = new Set(['job', 'topic', 'jobs'])
-const NAMES = ['id', 'topic', 'data', 'json', 'priority', ...Object.keys(JOB_OPTION_SPELLINGS)] as (keyof JobFields)[]
+const NAMES = [
+  ...['id', 'topic', 'data', 'json', 'priority', 'traceparent', ...Object.keys(JOB_OPTION_SPELLINGS)],
+] as (keyof JobFields)[]
 /** Every accepted spelling of a field. */
 const SPELLINGS: ReadonlyMap<string, keyof JobFields> = new Map([
   ...NAMES.map((name) => [name, name] as const),
@@ -127,6 +142,7 @@ function readFields(given: Fields): JobFields | JobFailure {
     runAt: undefined,
     maxAttempts: undefined,
     ackDeadlineMs: undefined,
+    traceparent: undefined,
   }
   for (const name in given) {
     const field = SPELLINGS.get(name)
@@ -143,7 +159,7 @@ function unknownText(name: string, names: Iterable<string>): string {
   return `${name.slice(0, 100)} is not a known field${meant}`
 }
 
-function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, jsonText }: Reading) {
+function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, trace, jsonText }: Reading) {
   const fields = readFields(given)
   if ('reason' in fields) return fields
   const { id, data, json, priority, delayMs, runAt: at, maxAttempts, ackDeadlineMs } = fields
@@ -159,7 +175,11 @@ function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, 
     return notWhole('maxAttempts', 1, JOB_LIMITS.attemptsMax)
   if (!isWholeOrAbsent(ackDeadlineMs, JOB_LIMITS.ackDeadlineMsMin, JOB_LIMITS.ackDeadlineMsMax))
     return notWhole('ackDeadlineMs', JOB_LIMITS.ackDeadlineMsMin, JOB_LIMITS.ackDeadlineMsMax)
-  let { flags } = payload
+  if (fields.traceparent !== undefined && typeof fields.traceparent !== 'string')
+    return invalidOption('traceparent must be text')
+  const context = fields.traceparent === undefined ? undefined : parseTraceparent(fields.traceparent)
+  const ownTrace = context === undefined ? trace : traceparentOf(context)
+  let flags = ownTrace === undefined ? payload.flags : payload.flags | FLAG.traced
   let runAt = delayMs === undefined || delayMs === 0 ? 0 : nowMs + delayMs
   if (at !== undefined) {
     if (delayMs !== undefined) return invalidOption('a job has either delayMs or runAt')
@@ -178,6 +198,7 @@ function parseJob(given: Fields, topic: string, index: number, { limits, nowMs, 
     runAt,
     data: payload.data,
     bytes: payload.bytes,
+    trace: ownTrace,
   }
 }
 

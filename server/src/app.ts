@@ -7,7 +7,14 @@ import { type ControlModule, moduleOf } from '@vacancy/shared/api/route'
 import { createHttp, type Listening, listen, listeningUrl, openListenerTls, setTls } from '@vacancy/shared/api/server'
 import { dispatchUpgrades, type Upgrade } from '@vacancy/shared/api/upgrades'
 import { ACCESS_ROUTES, LIVE, type PersonRole, PLAYGROUND_ROUTES } from '@vacancy/shared/contract'
-import { createFailureLimiter, followConnections, type TlsStore } from '@vacancy/shared/node'
+import {
+  createFailureLimiter,
+  followConnections,
+  openTracing,
+  spanCounts,
+  type TlsStore,
+  type Tracing,
+} from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { identify, isValidKey } from './access/identify.ts'
 import { setUpCode, signInCode } from './access/people.ts'
@@ -83,6 +90,8 @@ async function closeAll(closers: Closers): Promise<void> {
 
 async function openControlPlane(options: ControlPlaneOptions, closers: Closers): Promise<ControlPlane> {
   const { config, log } = options
+  const tracing = await openTracing(config, 'vacancy-control-plane', log)
+  if (tracing !== undefined) closers.push(tracing.close)
   const program = createProgram(options)
   const listener: Listener = { app: undefined, url: '' }
   const tls = openListenerTls(options, listener)
@@ -99,7 +108,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   const { live, access, accounts, audit } = parts
   const queue =
     config.queue && config.queueUrl === ''
-      ? await mountQueue({ ...options, access, audit, address: baseUrl })
+      ? await mountQueue({ ...options, access, audit, tracing, address: baseUrl })
       : undefined
   if (queue !== undefined) {
     closers.push(queue.stop)
@@ -110,7 +119,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     addAttentionSource(parts.cluster, () => queueSeeds(queue.fault(), queue.topics()))
   }
 
-  const http = httpOptions(options, parts, tls)
+  const http = httpOptions(options, parts, tls, tracing)
   const app = await createHttp(http)
   const endConnections = followConnections(app.server)
   // The files may have changed since they were read at the start.
@@ -124,6 +133,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       clients: () => countClients(parts.probes),
       tls,
       queue: measuredQueue(queue, options.clock),
+      spans: () => spanCounts(tracing),
     }),
     clientModule,
     moduleOf(
@@ -180,6 +190,7 @@ function httpOptions(
   { config, log, clock }: ControlPlaneOptions,
   parts: Parts,
   tls: TlsStore | undefined,
+  tracing: Tracing | undefined,
 ): HttpOptions {
   const { access, audit, settings, program } = parts
   const { of } = program.metrics
@@ -194,6 +205,7 @@ function httpOptions(
     trustProxy: config.trustProxy,
     allowedHosts: () => config.allowedHosts,
     baseUrl: () => settings.baseUrl(),
+    tracing,
     upgradeFailures: createFailureLimiter(clock, HTTP_LIMITS.upgradesRefusedMax),
     onAnswer: (route, status, seconds) => {
       of.control_http_requests_total.inc({ route, status: String(status) })

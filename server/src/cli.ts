@@ -10,6 +10,7 @@ import {
   hostNote,
   runCommand,
   runProgram,
+  withTraceEndpoint,
 } from '@vacancy/shared/node'
 import { createAccess } from './access/access.ts'
 import { createAccounts, signInLink } from './access/accounts.ts'
@@ -46,7 +47,7 @@ export const controlPlaneCommand = defineCommand({
   run: async ({ flags, given, warnings }) => {
     const { values: config } = loadControlConfig({
       file: flags.config,
-      given,
+      given: withTraceEndpoint(given),
       databaseUrl: process.env['DATABASE_URL'],
     })
     const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'control-plane' })

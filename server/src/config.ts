@@ -18,6 +18,8 @@ import {
   readSecret,
   refuseSecretFlags,
   settingText,
+  TRACE_SCHEMA,
+  traceFaults,
   whole,
   withDatabaseUrl,
 } from '@vacancy/shared/node'
@@ -135,6 +137,7 @@ export const CONTROL_SCHEMA = {
   drain_secs: { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
   log_level: { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
   log_format: { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },
+  ...TRACE_SCHEMA,
 } as const satisfies ConfigSchema
 
 export type ControlConfig = ConfigValues<typeof CONTROL_SCHEMA>
@@ -194,7 +197,7 @@ function check(values: ControlConfig): string[] {
     if (!/^[A-Za-z0-9.-]+$/.test(host)) faults.push(`allowed_hosts: ${host} is not a host name without port`)
   for (const proxy of values.trustProxy)
     if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
-  faults.push(...singleSignOnFaults(values))
+  faults.push(...singleSignOnFaults(values), ...traceFaults(values))
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
     faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
   if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')

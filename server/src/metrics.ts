@@ -5,6 +5,7 @@ import {
   gauge,
   histogram,
   type MetricsTable,
+  SPANS_METRIC,
   TOKEN_END_METRIC,
 } from '@vacancy/shared/node'
 
@@ -39,6 +40,7 @@ export const CONTROL_METRICS = {
   },
   control_probed_shards: gauge('Shards by what their clients get: answered, partly, failing, unmeasured.', ['state']),
   control_database_up: gauge('1 while the database responds.'),
+  control_spans_total: SPANS_METRIC,
   token_not_after_seconds: TOKEN_END_METRIC,
   tls_cert_not_after_seconds: CERTIFICATE_END_METRIC,
 } as const satisfies MetricsTable

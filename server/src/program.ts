@@ -10,7 +10,9 @@ import {
   METRICS_CONTENT_TYPE,
   nextTokenEnd,
   registerMetrics,
+  type SpanCounts,
   setCertificateEnds,
+  setSpans,
   setTotal,
   type TlsMaterial,
   tokenEnds,
@@ -49,6 +51,7 @@ export type Measured = {
   readonly collector: Collector
   /** Shards by what the probes of their clients measured. */
   readonly clients: () => readonly (readonly [state: string, shards: number])[]
+  readonly spans: () => SpanCounts
   readonly tls: { material(): Pick<TlsMaterial, 'notAfterMs' | 'authorityNotAfterMs'> } | undefined
   /** The job queue, where it is served. */
   readonly queue:
@@ -105,6 +108,7 @@ async function readMetrics(
   setTotal(metrics.of.control_node_requests_total, polled.requests)
   setTotal(metrics.of.control_node_failures_total, polled.failures)
   metrics.of.control_poll_round_seconds.set(polled.roundMs / 1000)
+  setSpans(metrics.of.control_spans_total, measured.spans())
   for (const [state, shards] of measured.clients()) metrics.of.control_probed_shards.set({ state }, shards)
   setCertificateEnds(metrics.of.tls_cert_not_after_seconds, 'http', tls?.material())
   reply.header('content-type', METRICS_CONTENT_TYPE)

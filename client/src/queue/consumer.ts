@@ -269,7 +269,7 @@ function deliver(state: State, message: ServerMessage): void {
 }
 
 function jobOf(message: ServerMessage, ackDeadlineMs: number): Job {
-  const { jobId, data, encoding, topic } = message
+  const { jobId, data, encoding, topic, traceparent } = message
   return {
     topic: String(topic),
     id: jobId,
@@ -277,6 +277,7 @@ function jobOf(message: ServerMessage, ackDeadlineMs: number): Job {
     attempt: Number(message['attempt']) || 1,
     deliveries: Number(message['deliveries']) || 1,
     ackDeadlineMs,
+    ...(typeof traceparent === 'string' && { traceparent }),
   }
 }
 

@@ -19,6 +19,8 @@ export type NewJob = {
   readonly maxAttempts?: number
   /** How long a consumer may take, instead of the topic's setting. */
   readonly ackDeadlineMs?: number
+  /** `traceparent` (W3C trace context) that its consumer gets; the queue ignores a malformed one. */
+  readonly traceparent?: string
 }
 
 /** A stored job. */
@@ -44,4 +46,6 @@ export type Job = {
   readonly deliveries: number
   /** Length of its lease, which is extended while the handler runs. */
   readonly ackDeadlineMs: number
+  /** The `traceparent` it was submitted with. */
+  readonly traceparent?: string
 }

@@ -10,12 +10,23 @@ export type EncodedJob = { readonly topic: string; readonly id: string; readonly
 const TOPIC_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/
 
 const JOB_NAMES: readonly (keyof NewJob)[] = [
-  ...(['topic', 'id', 'data', 'text', 'priority', 'delayMs', 'runAt', 'maxAttempts', 'ackDeadlineMs'] as const),
+  ...([
+    'topic',
+    'id',
+    'data',
+    'text',
+    'priority',
+    'delayMs',
+    'runAt',
+    'maxAttempts',
+    'ackDeadlineMs',
+    'traceparent',
+  ] as const),
 ]
 
 /** @throws VacancyJobRefusedError for what no server can accept */
 export function encodeJob(job: NewJob, randomId: () => string): EncodedJob {
-  const { topic, id = randomId(), priority, delayMs, runAt, maxAttempts, ackDeadlineMs } = job
+  const { topic, id = randomId(), priority, delayMs, runAt, maxAttempts, ackDeadlineMs, traceparent } = job
   const named = { topic: String(topic), id: String(id) }
   for (const name in job)
     if (!(JOB_NAMES as readonly string[]).includes(name))
@@ -31,6 +42,7 @@ export function encodeJob(job: NewJob, randomId: () => string): EncodedJob {
     run_at: runAt instanceof Date ? timeOf(named, runAt) : runAt,
     max_attempts: maxAttempts,
     ack_deadline_ms: ackDeadlineMs,
+    traceparent,
   })
   return { topic, id, text }
 }

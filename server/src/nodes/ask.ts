@@ -6,7 +6,7 @@ import {
   VacancyRetryError,
   VacancyUnknownOutcomeError,
 } from '@vacancy/client'
-import { VacancyError } from '@vacancy/shared'
+import { traceparentOf, VacancyError } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { ProblemError } from '@vacancy/shared/api/route'
 import {
@@ -16,7 +16,8 @@ import {
   propertiesBody,
   type QueryCommand,
 } from '@vacancy/shared/contract'
-import { fieldsFromJson, type RequestFields, type Result } from '@vacancy/shared/wire'
+import { beginCall, currentTrace } from '@vacancy/shared/node'
+import { fieldsFromJson, type ReplyResult, type RequestFields, type Result, TRACE_FIELD_ID } from '@vacancy/shared/wire'
 import type { Cluster, NodeAddress, NodeAnswer, RequestOptions } from '../cluster/cluster.ts'
 import { clientOf, type NodeClients } from './node-clients.ts'
 
@@ -77,18 +78,40 @@ export async function send<Name extends QueryCommand>(
 ): Promise<Answered<Name>> {
   const client = await clientOf(clients, nodes)
   const answers: AnswerSeen[] = []
-  try {
-    const result = await client.send(command, fields as unknown as RequestFields<Name>, {
+  const trace = beginCall(currentTrace(), command, { command })
+  const ask = (traceparent?: string) =>
+    client.send(command, fields as unknown as RequestFields<Name>, {
       deadlineMs: PLAYGROUND_LIMITS.queryMs,
       ...(signal && { signal }),
+      ...(traceparent !== undefined && { traceparent }),
       watch: (reply) => void answers.push(reply),
     })
+  try {
+    const result = await (trace === undefined ? ask() : ask(traceparentOf(trace.context)).catch(withoutTrace(ask)))
     const reply = answers.at(-1) as AnswerSeen
-    return { result, node: nodeAt(nodes, reply.address), reply, attempts: answers.length }
+    const node = nodeAt(nodes, reply.address)
+    trace?.span?.set({ node: node.id, tries: answers.length, index: numberOf(result) })
+    trace?.span?.end('')
+    return { result, node, reply, attempts: answers.length }
   } catch (error) {
     const last = answers.at(-1)
+    trace?.span?.end(error instanceof Error ? error.message : String(error))
     throw problemOf(error, last ? nodeAt(nodes, last.address).id : nodes.map(({ id }) => id).join(', '))
   }
+}
+
+/** A node of an earlier version refuses the trace, and has done nothing. */
+function withoutTrace<T>(ask: () => Promise<T>): (error: unknown) => Promise<T> {
+  return (error) => {
+    if (error instanceof VacancyRequestError && error.message.includes(`has no field ${TRACE_FIELD_ID}`)) return ask()
+    throw error
+  }
+}
+
+/** The applied index of a reply that names one. */
+function numberOf({ explain, index }: ReplyResult): number | undefined {
+  const found = explain?.appliedIndex ?? index
+  return found === undefined ? undefined : Number(found)
 }
 
 function nodeAt(nodes: readonly NodeAddress[], address: string): NodeAddress {

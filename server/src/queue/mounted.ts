@@ -6,6 +6,7 @@ import { queueConfigOf } from '@vacancy/queue/config'
 import type { Clock } from '@vacancy/shared'
 import type { ControlModule } from '@vacancy/shared/api/route'
 import type { TopicStats } from '@vacancy/shared/contract'
+import type { Tracing } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import type { Access } from '../access/access.ts'
 import { noteOf } from '../access/accounts.ts'
@@ -31,12 +32,14 @@ type MountOptions = {
   readonly log: Logger
   readonly access: Access
   readonly audit: Audit
+  readonly tracing: Tracing | undefined
   /** Where clients reach this process; '' until it is known. */
   readonly address: () => string
 }
 
 /** @throws VacancyError when the auth file or the journal cannot be used */
-export async function mountQueue({ config, clock, log, access, audit, address }: MountOptions): Promise<MountedQueue> {
+export async function mountQueue(options: MountOptions): Promise<MountedQueue> {
+  const { config, clock, log, access, audit, tracing, address } = options
   const tokens = followConsoleTokens(access, log)
   let node: QueueNode
   try {
@@ -47,6 +50,7 @@ export async function mountQueue({ config, clock, log, access, audit, address }:
       dataDir: config.queueDataDir === '' ? join(config.dataDir, 'queue') : config.queueDataDir,
       clock,
       log,
+      tracing,
       isAlone: false,
       others: (token, address) => findConsoleToken(tokens, token, address),
       trustProxy: config.trustProxy,

@@ -170,6 +170,8 @@ const submittedJob = z.strictObject({
   /** Any JSON, in the place of `data`. */
   json: z.unknown().optional(),
   priority: z.int().min(0).max(JOB_LIMITS.priorityMax).optional(),
+  /** Of the trace that consumers continue, instead of the one of the request; a malformed one is ignored. */
+  traceparent: z.string().optional(),
   ...{ delayMs, runAt, maxAttempts, ackDeadlineMs: jobAckDeadlineMs },
   ...{ delay_ms: delayMs, run_at: runAt, max_attempts: maxAttempts, ack_deadline_ms: jobAckDeadlineMs },
 })

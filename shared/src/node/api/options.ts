@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { IMPORT_LIMITS } from '../../contract/index.ts'
-import type { FailureLimiter, TlsMaterial } from '../index.ts'
+import type { FailureLimiter, TlsMaterial, Trace, Tracing } from '../index.ts'
 import type { AuditNote, Visitor } from './route.ts'
 
 export const HTTP_LIMITS = {
@@ -41,6 +41,8 @@ export type HttpOptions = {
   readonly baseUrl: () => string
   /** Refused live channels, by address. Requests are counted elsewhere. */
   readonly upgradeFailures: FailureLimiter
+  /** Undefined: no spans are recorded. */
+  readonly tracing: Tracing | undefined
   readonly onAnswer: (route: string, status: number, seconds: number) => void
   readonly onRefusal: (reason: Refusal) => void
 }
@@ -52,6 +54,8 @@ export type App = FastifyInstance<any, any, any, any, any>
 declare module 'fastify' {
   interface FastifyRequest {
     visitor: Visitor
+    /** Undefined without a `traceparent`, unless a trace begins here. */
+    trace: Trace | undefined
   }
   interface FastifyContextConfig {
     /** `METHOD /path` of the contract. */

@@ -61,6 +61,7 @@ export function endWith(socket: Duplex, { status, code, message, hint, more }: P
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = isGone(error, request) ? GONE : problemOf(error)
   const { status } = problem
+  request.trace?.span?.set({ 'error.type': problem.code, reason: problem.message })
   if (status >= 500)
     request.log.error({ err: error, requestId: request.id, path: request.routeOptions?.url }, 'a request failed')
   // Requests refused before routing run no hooks.

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
 import { z } from 'zod'
 import { CONTROL_BODY_BYTES_MAX, type ControlRoute, hasBody, problemBody } from '../../contract/index.ts'
+import { inTrace } from '../index.ts'
 import { admit, callerIn } from './admission.ts'
 import type { App, HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
@@ -65,7 +66,7 @@ async function answerOf(
   options: HttpOptions,
 ): Promise<unknown> {
   try {
-    return await handler(requestOf(request, reply, row, options))
+    return await inTrace(request.trace, () => handler(requestOf(request, reply, row, options)))
   } catch (error) {
     const isChange = request.method !== 'GET' && (row.access === 'operator' || row.access === 'admin')
     if (isChange && error instanceof ProblemError && AUDITED_STATUS.includes(error.status) && !error.isAudited) {

@@ -18,6 +18,7 @@ import { CONTROL_BODY_BYTES_MAX, unknownField, unknownFieldText } from '../../co
 import { assert, type Clock, VacancyError } from '../../index.ts'
 import { warnOfDescriptors } from '../descriptors.ts'
 import {
+  beginTrace,
   dropRest,
   LISTENER_LIMITS,
   openTls,
@@ -73,6 +74,8 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   // Forms of other sites can post these content types without a preflight request; no path accepts them.
   app.removeContentTypeParser('text/plain')
   app.decorateRequest('visitor')
+  app.decorateRequest('trace')
+  addTraces(app, options)
   await addSecurity(app, options)
   return app
 }
@@ -87,6 +90,33 @@ const compileStrictly: FastifySchemaCompiler<z.ZodType> = (route) => {
     const [detail, field] = [unknownFieldText(unknown, kind), unknown.path.join('.')]
     return { error: problem('invalid-request', { detail: cut(detail, 500), field: cut(field) }) }
   }
+}
+
+/** First of all hooks, so that requests that others refuse have a span, too. Probes are no part of a trace. */
+function addTraces(app: App, { tracing }: HttpOptions): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    const traceparent = request.headers['traceparent'] as string | undefined
+    if (!isProbe(request.url)) request.trace = beginTrace(tracing, traceparent, routeOf(request))
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const span = request.trace?.span
+    if (span !== undefined) {
+      span.set({
+        'http.request.method': request.method,
+        'url.path': request.url.split('?', 1)[0],
+        'http.response.status_code': reply.statusCode,
+        request_id: request.id,
+      })
+      span.end(reply.statusCode >= 500 ? `status ${reply.statusCode}` : '')
+    }
+    done()
+  })
+}
+
+/** `METHOD /path` of the contract; all pages of the console are one. */
+function routeOf({ routeOptions }: FastifyRequest): string {
+  return routeOptions.config?.route ?? (routeOptions.url === undefined ? 'none' : 'pages')
 }
 
 /** Headers of every response, and the check of the Host header. The paths of all plugins inherit these hooks. */
@@ -117,8 +147,7 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
   // Once the response is sent, Node reads and drops what is left without a bound.
   app.addHook('onSend', async (request) => dropRest(request.raw, HTTP_LIMITS))
   app.addHook('onResponse', async (request, reply) => {
-    const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
-    options.onAnswer(route, reply.statusCode, reply.elapsedTime / 1000)
+    options.onAnswer(routeOf(request), reply.statusCode, reply.elapsedTime / 1000)
   })
 }
 
