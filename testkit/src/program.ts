@@ -25,15 +25,17 @@ export type ProgramOptions = {
   readonly cwd?: string
   /** Kills it when this process exits. */
   readonly isBound?: boolean
+  /** Default: this Node. */
+  readonly program?: string
 }
 
 const START_MS = 180_000
 const STOP_MS = 60_000
 
-/** @param args a path and arguments for Node */
+/** @param args a path and arguments for Node, or the arguments of `program` */
 export function startProgram(args: readonly string[], options: ProgramOptions = {}): Program {
-  const { env = {}, detached = false, cwd, isBound = false } = options
-  const child = spawn(process.execPath, args, {
+  const { env = {}, detached = false, cwd, isBound = false, program = process.execPath } = options
+  const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
     detached,
