@@ -12,7 +12,8 @@ const TEST_MS = 600_000
 const DAYS = ['2026-12-31', '2027-01-01', '2027-05-15', '2028-02-29']
 const TODAY = new Date().toISOString().slice(0, 10)
 
-// Not here: two that install, one for systemd, whose units scripts/units.long.test.mjs verifies, and three for containers.
+// Not here: two that install (scripts/dist.long.test.mjs), one for systemd, whose units scripts/units.long.test.mjs verifies, and
+// three for containers (scripts/containers.long.test.mjs).
 const [, , START = '', , , , , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
   allCommandsOf('docs/operators.md')
 const CLUSTERS = allCommandsOf('docs/clusters.md')
