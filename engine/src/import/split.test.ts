@@ -135,7 +135,11 @@ test('ranges are many enough for all threads, and not tiny', () => {
 test.each([
   ['UTF-16, the other way round', Buffer.from([0xfe, 0xff, 0x00, 0x70]), 'is UTF-16; save it as UTF-8'],
   ['compressed', Buffer.from([0x1f, 0x8b, 0x08]), 'is compressed; unpack it first'],
-  ['a workbook', Buffer.from(`PK\x03\x04${'\0'.repeat(26)}xl/workbook.xml`), 'is an Excel workbook; save it as CSV UTF-8'],
+  [
+    'a workbook',
+    Buffer.from(`PK\x03\x04${'\0'.repeat(26)}xl/workbook.xml`),
+    'is an Excel workbook; save it as CSV UTF-8',
+  ],
   ['a byte of each only', Buffer.from([0xff]), undefined],
   ['compressed further on', Buffer.from([0x70, 0x1f, 0x8b]), undefined],
 ])('a file that is %s', (_, content, message) => {
