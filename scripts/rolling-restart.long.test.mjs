@@ -1,6 +1,6 @@
 // The chart's releases as processes on this machine, each pod at an address of its own that changes with each start, found by
 // its name; and the rolling restart of a shard as its StatefulSet makes it.
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -10,7 +10,6 @@ import { connect } from '../client/src/index.ts'
 import { dateIn, launch } from '../testkit/src/node.ts'
 import { certs, takeBlock } from '../testkit/src/shard.ts'
 import { happens, until } from '../testkit/src/until.ts'
-import { ROOT } from './pinned-node.mjs'
 import './pod-names.mjs'
 import { hostOf, ofKind, PLATFORM, render, SHARD } from './rendered.mjs'
 
@@ -21,8 +20,7 @@ const SMALL = { 'serving-threads': 1, 'wal-file-bytes': 4 << 20, 'cpu-watch': fa
 const MEMORY_BYTES = 256 << 20
 /** Restarts of the shard at most. */
 const RESTARTS_MAX = 3
-/** Transfers to compare with, and the time after each step in which its pause shows. */
-const TRANSFERS = 10
+/** After each step, for its pause to show. */
 const SETTLE_MS = 500
 /** A write and a read this often. */
 const EVERY_MS = 20
@@ -156,14 +154,10 @@ async function startReleases() {
   return { nodes, root: roots[1], ordinals }
 }
 
-/** The documented p99 of how long writes pause in a transfer. */
-function transferP99Ms() {
-  const { failover } = JSON.parse(readFileSync(path.join(ROOT, 'bench/results/latest.json'), 'utf8'))
-  const row = failover.rows.find(({ what }) => what.startsWith('leadership is transferred'))
-  return row.measures.find(({ name }) => name === 'no writes, p99').value * 1_000
-}
+/** Without a leader that hands over, followers wait this long before they elect another one (docs/config.md). */
+const ELECTION_MS = 1_800
 
-test('a rolling restart fails no read, and pauses writes no longer than a transfer', async () => {
+test('a rolling restart fails no read and no write, and leaves no election to wait for', async () => {
   const { nodes, root, ordinals } = shard
   const hosts = ordinals.map((ordinal) => hostOf(nodes, ordinal))
   const port = portOf(containerOf(nodes), 'tcp')
@@ -200,12 +194,6 @@ test('a rolling restart fails no read, and pauses writes no longer than a transf
     return { pauseMs: longestPause(steady.writes, { fromMs, toMs: performance.now() }).lengthMs, done }
   }
 
-  // Beside other programs a transfer takes longer than in the measurement.
-  const transfers = []
-  for (let turn = 0; transfers.length < TRANSFERS; turn++) {
-    const { pauseMs, done } = await during(() => preStop(podOf(turn % ordinals.length)))
-    if (done.startsWith('transfer to')) transfers.push(pauseMs)
-  }
   const restart = async () => {
     const stops = []
     const starts = []
@@ -227,15 +215,13 @@ test('a rolling restart fails no read, and pauses writes no longer than a transf
     )
     return stops
   }
-  const most = Math.max(transferP99Ms(), ...transfers)
-  console.log(`pauses of writes in transfers, ms: ${transfers.map(Math.round).join(' ')}`)
   const stops = []
   let isWithin = false
   // A busy machine only adds to a pause: one restart without that is enough.
   for (let turn = 0; turn < RESTARTS_MAX && !isWithin; turn++) {
     const those = await restart()
     stops.push(...those)
-    isWithin = those.every(({ pauseMs }) => pauseMs <= most)
+    isWithin = those.every(({ pauseMs }) => pauseMs < ELECTION_MS)
   }
 
   for (const each of [steady, throughRouters]) each.stop()
@@ -246,5 +232,5 @@ test('a rolling restart fails no read, and pauses writes no longer than a transf
   expect([...steady.reads, ...throughRouters.reads].filter(({ error }) => error !== '')).toEqual([])
   expect([...steady.writes, ...throughRouters.writes].filter(({ error }) => error !== '')).toEqual([])
   expect(stops.filter(({ done }) => done.startsWith('transfer to')).length).toBeGreaterThan(0)
-  expect(isWithin, `a stop pauses writes for at most ${Math.round(most)} ms`).toBe(true)
+  expect(isWithin, `each stop pauses writes for less than ${ELECTION_MS} ms`).toBe(true)
 }, 600_000)
