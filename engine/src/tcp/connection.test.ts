@@ -637,7 +637,8 @@ test('a slow read shows the trace of its caller, unless its traceparent is malfo
   const trace = '0af7651916cd43dd8448eb211c80319c'
   const traced = (version: string) => ({ trace: `${version}-${trace}-b7ad6b7169203331-01` })
   client.send(exists(1), exists(2, 'inn', traced('00')), exists(3, 'inn', traced('ff')))
-  client.send(frame('SEARCHPROP', { segment: 'alpine', ...traced('00') }, 4))
+  // A slab of this test holds few hits.
+  client.send(frame('SEARCHPROP', { segment: 'alpine', limit: 1, ...traced('00') }, 4))
   expect(client.seen.slow).toEqual([
     ['PROPEXIST', 0, 0],
     ['PROPEXIST', 0, 0, trace],
