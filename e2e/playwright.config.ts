@@ -9,6 +9,7 @@ const SIMULATED = [
   '**/topology.spec.ts',
 ]
 const PAGES = '**/accessibility.spec.ts'
+const OUTAGES = '**/outages.spec.ts'
 /** Belongs to every run (`npm test`). */
 const EVERYDAY = '**/*.program.spec.ts'
 
@@ -20,9 +21,10 @@ export default defineConfig({
   workers: 2,
   projects: [
     { name: 'everyday', testMatch: EVERYDAY, workers: 1 },
-    { name: 'real', testIgnore: [...SIMULATED, PAGES, EVERYDAY], workers: 1 },
+    { name: 'real', testIgnore: [...SIMULATED, PAGES, OUTAGES, EVERYDAY], workers: 1 },
     { name: 'simulated', testMatch: SIMULATED, workers: 1 },
     { name: 'pages', testMatch: PAGES, workers: 1 },
+    { name: 'outages', testMatch: OUTAGES, workers: 1 },
   ],
   // Real processes on machines of any speed: tests wait for conditions, and continue as soon as they hold.
   timeout: 150_000,
