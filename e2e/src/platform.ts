@@ -1,6 +1,6 @@
 /** The platform of two shards as `vacancy quickstart up` starts it, with console, for tests in a browser. */
 
-import { quickstartTest, UP } from '../../quickstart/src/platform/testing/command.ts'
+import { quickstartTest, UP } from '@vacancy/quickstart/testing/command'
 
 export type Platform = {
   /** Of the console, without a path. */
