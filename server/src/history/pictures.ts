@@ -210,19 +210,10 @@ async function stored(pictures: Pictures): Promise<void> {
 
 export async function pastState(pictures: Pictures, at: number): Promise<PastState | undefined> {
   await stored(pictures)
-  const { database } = pictures
-  const whole = await database
-    .selectFrom('cluster_pictures')
-    .select(['at', 'document'])
-    .where('shard', '=', WHOLE)
-    .where('at', '<=', at)
-    .orderBy('at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  // PostgreSQL returns large numbers as text.
-  const picturedAt = Number(whole?.at ?? 0)
-  if (!whole || at - picturedAt > PICTURES.knownMs) return undefined
-  const changes = await database
+  const whole = await lastPicture(pictures, WHOLE, at)
+  if (!whole || at - whole.at > PICTURES.knownMs) return undefined
+  const { at: picturedAt } = whole
+  const changes = await pictures.database
     .selectFrom('cluster_pictures')
     .select(['shard', 'document'])
     .where('shard', 'not in', [WHOLE, FABRIC])
@@ -241,17 +232,24 @@ export async function pastState(pictures: Pictures, at: number): Promise<PastSta
 
 /** The fabric at a moment; undefined when the cluster, or the fabric, was not recorded shortly before it. */
 export async function pastFabric(pictures: Pictures, at: number): Promise<TopologyView | undefined> {
-  if ((await pastState(pictures, at)) === undefined) return undefined
-  const last = await pictures.database
+  await stored(pictures)
+  const [whole, last] = await Promise.all([lastPicture(pictures, WHOLE, at), lastPicture(pictures, FABRIC, at)])
+  if (!whole || at - whole.at > PICTURES.knownMs) return undefined
+  if (!last || at - last.at > PICTURES.fabricEveryMs + PICTURES.knownMs) return undefined
+  return (await read(last.document)) as TopologyView
+}
+
+async function lastPicture({ database }: Pictures, shard: string, at: number) {
+  const row = await database
     .selectFrom('cluster_pictures')
     .select(['at', 'document'])
-    .where('shard', '=', FABRIC)
+    .where('shard', '=', shard)
     .where('at', '<=', at)
     .orderBy('at', 'desc')
     .limit(1)
     .executeTakeFirst()
-  if (!last || at - Number(last.at) > PICTURES.fabricEveryMs + PICTURES.knownMs) return undefined
-  return (await read(last.document)) as TopologyView
+  // PostgreSQL returns large numbers as text.
+  return row && { at: Number(row.at), document: row.document }
 }
 
 async function read(document: string): Promise<unknown> {
