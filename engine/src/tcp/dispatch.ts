@@ -238,6 +238,8 @@ export function answerRead(
   const { searcher, values } = dispatcher
   dispatcher.error = ''
   if (isSearch(command)) {
+    // A kernel would take an offset of other memory for an address of the store.
+    assert(target === searcher.memory.u8, 'a search writes into a slab, which holds the largest reply')
     const stop = runSearch(searcher, command !== SEARCHPROP, correlationId, at, end, waitedMs)
     dispatcher.error = values.fault
     return stop
