@@ -7,7 +7,7 @@
  * What does not fit the ring goes through the port beside it. The sender uses the ring only while nothing that it
  * posted is untaken: so the receiver takes what is in the ring first.
  *
- * A receiver has one bell for all its pipes. It hears it where it waits on shared memory (`waitForRing`). Before it
+ * A receiver has one bell for all its pipes. It hears it where it waits on shared memory (`createWait`). Before it
  * goes back to its event loop it says so (`mayRest`), and the next sender posts `null`.
  */
 
@@ -25,9 +25,23 @@ export function rings(bell: Bell): number {
   return Atomics.load(bell, 0)
 }
 
-/** Blocks the thread until there were other rings than `heard`. */
-export function waitForRing(bell: Bell, heard: number, timeoutMs?: number): void {
-  Atomics.wait(bell, 0, heard, timeoutMs)
+/** A thread that sleeps takes as long to wake as a fast disk takes to sync. */
+const AWAKE_MS = 0.1
+
+/**
+ * Blocks the thread until there were other rings than `heard`. With `isAwake` it looks for one before it sleeps, as long
+ * as that pays: while rings come soon.
+ */
+export type WaitForRing = (heard: number, isAwake: boolean, timeoutMs?: number) => void
+
+export function createWait(bell: Bell): WaitForRing {
+  let pays = false
+  return (heard, isAwake, timeoutMs) => {
+    const begunMs = performance.now()
+    while (isAwake && pays && rings(bell) === heard && performance.now() - begunMs < AWAKE_MS);
+    Atomics.wait(bell, 0, heard, timeoutMs)
+    pays = performance.now() - begunMs < 2 * AWAKE_MS
+  }
 }
 
 /** @returns whether the event loop will hear of all that came after `heard` */

@@ -16,7 +16,7 @@ import { createSender, type PipeEnd } from '../pipe.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
-import { listen as listenTo } from '../threads/attend.ts'
+import { atRest, listen as listenTo } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
@@ -182,8 +182,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     leaderReads: options.leaderReads,
     draining: false,
   }
-  const attention = { bell: options.replica.bell, sources: [], lingerMs: 0, mayLinger: () => false }
-  listenTo(attention, options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
+  listenTo(atRest(options.replica.bell), options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
   const timer = startTimer(thread, options.userTimeoutMs)
   const server = listen(options, thread, open, send)
   return (message) => {

@@ -1,8 +1,8 @@
 /** Thread entry that answers each message of a pipe with it, from its event loop or waiting on shared memory. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { createReceiver, createSender, type PipeEnd, rings, waitForRing } from '../pipe.ts'
-import { listen } from '../threads/attend.ts'
+import { createReceiver, createSender, createWait, type PipeEnd, rings } from '../pipe.ts'
+import { atRest, listen } from '../threads/attend.ts'
 import { ANSWERS } from '../threads/serving-pipe.ts'
 
 export type EchoOptions = { readonly end: PipeEnd; readonly hasEventLoop: boolean }
@@ -10,16 +10,17 @@ export type EchoOptions = { readonly end: PipeEnd; readonly hasEventLoop: boolea
 function echo({ end, hasEventLoop }: EchoOptions): void {
   const send = createSender(end, ANSWERS)
   if (hasEventLoop) {
-    listen({ bell: end.bell, sources: [], lingerMs: 0, mayLinger: () => false }, end, ANSWERS, (each) => send(each))
+    listen(atRest(end.bell), end, ANSWERS, (each) => send(each))
     return
   }
   const receive = createReceiver(end, ANSWERS)
   const answer = (messages: readonly ArrayBuffer[]) => {
     for (const each of messages) send(each)
   }
+  const wait = createWait(end.bell)
   for (;;) {
     const heard = rings(end.bell)
-    if (receive(answer) === 0) waitForRing(end.bell, heard)
+    if (receive(answer) === 0) wait(heard, true)
   }
 }
 

@@ -8,7 +8,7 @@ import { applyCommand } from '../store/apply.ts'
 import { stampCommand } from '../store/command.ts'
 import { publish } from '../store/store.ts'
 import { countersOf, startTcpServer, type TcpServer } from '../tcp/server.ts'
-import { listen } from '../threads/attend.ts'
+import { atRest, listen } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { READ_CELLS } from '../threads/reads.ts'
 import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
@@ -89,7 +89,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
   const pendingReads: ReadOfReplica[] = []
   const writes: ProposedWrite[] = []
   const batches = { reads: 0, writes: 0 }
-  const attention = { bell: replicaEnd.bell, sources: [], lingerMs: 0, mayLinger: () => false }
+  const attention = atRest(replicaEnd.bell)
   listen(attention, replicaEnd, REQUESTS, (batch) => {
     batches[batch instanceof Float64Array ? 'reads' : 'writes']++
     if (batch instanceof Float64Array) pendingReads.push(...readsOf(batch))

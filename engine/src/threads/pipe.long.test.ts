@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { createBell, createPipes, createSender } from '../pipe.ts'
 import type { EchoOptions } from '../testing/pipe-echo.ts'
-import { listen } from './attend.ts'
+import { atRest, listen } from './attend.ts'
 import { ANSWERS } from './serving-pipe.ts'
 
 const MESSAGES = 10_000
@@ -31,7 +31,7 @@ test.each([
     }
   }
   await new Promise<void>((resolve) => {
-    const attention = { bell: end.bell, sources: [], lingerMs, mayLinger: () => true }
+    const attention = { ...atRest(end.bell), lingerMs, mayLinger: () => true, isAwake: () => inFlight === 1 }
     listen(attention, end, ANSWERS, (answer) => {
       arrived.push(new DataView(answer).getUint32(0))
       if (arrived.length === MESSAGES) resolve()

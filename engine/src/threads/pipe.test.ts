@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { createBell, createPipes, createReceiver, createSender, type PipeEnd, rings } from '../pipe.ts'
-import { listen } from './attend.ts'
+import { atRest, listen } from './attend.ts'
 import { ANSWERS } from './serving-pipe.ts'
 
 const open: PipeEnd[] = []
@@ -65,10 +65,9 @@ test('a message overtakes none that is being handled', () => {
 test('a thread hears what is sent after it went back to its event loop', async () => {
   const [from, to] = pipes()
   const send = createSender(from, ANSWERS)
-  const attention = { bell: to.bell, sources: [], lingerMs: 0, mayLinger: () => false }
   const heard: number[] = []
   const turns = { wanted: 0, done: () => {} }
-  listen(attention, to, ANSWERS, (each) => {
+  listen(atRest(to.bell), to, ANSWERS, (each) => {
     heard.push(numberOf(each))
     if (heard.length === turns.wanted) turns.done()
   })

@@ -7,7 +7,7 @@ import { createEnv, type Log } from '../env.ts'
 import { createBell, createPipes, createSender, type PipeEnd } from '../pipe.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
-import { listen } from '../threads/attend.ts'
+import { atRest, listen } from '../threads/attend.ts'
 import { createWal, openWal } from './open.ts'
 import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
 import { type FromWal, packWal, type ToWal } from './wal-thread.ts'
@@ -41,8 +41,7 @@ function start(change: (state: ReturnType<typeof packWal>) => void = silent) {
 function until(end: PipeEnd, isLast: (message: FromWal) => boolean): Promise<FromWal[]> {
   return new Promise((resolve) => {
     const seen: FromWal[] = []
-    const attention = { bell: end.bell, sources: [], lingerMs: 0, mayLinger: () => false }
-    listen(attention, end, FROM_WAL, (message) => {
+    listen(atRest(end.bell), end, FROM_WAL, (message) => {
       seen.push(message)
       if (isLast(message)) resolve(seen)
     })
