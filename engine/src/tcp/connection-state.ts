@@ -19,7 +19,7 @@ export const LIMITS_OF_THREAD = {
   /** Unanswered writes of one connection; beyond: reading from it pauses until one is answered. */
   writesPerConnection: 1_024,
   /** Requests handled between two ticks of the timer, which are 50 ms apart; beyond: 429, so that a backlog cannot grow. */
-  requestsPerTick: 32_768,
+  requestsPerTick: 65_536,
   /** Reads of one connection that wait for the replica; beyond: reading from it pauses until one is answered. */
   readsPerConnection: 1_024,
   /** Deferred reads of one connection; beyond: reading from it pauses until one is answered. */
