@@ -39,7 +39,7 @@ import {
   releaseReserve,
   walFolder,
 } from '../../engine/src/data/data-directory.ts'
-import { type FormedState, type Founded, genesisOf, type Held } from '../../engine/src/data/genesis.ts'
+import { type FormedState, type Founded, genesisOf, type Held, shownGenesis } from '../../engine/src/data/genesis.ts'
 import { recoverySteps } from '../../engine/src/data/recovery.ts'
 import type { Holding, RecoveredNode } from '../../engine/src/data/recovery-parts.ts'
 import type { ReplicaOptions } from '../../engine/src/data/replica-options.ts'
@@ -468,7 +468,7 @@ function takeUp(driver: DriverNode, recovered: RecoveredNode): void {
   if (raft.lastIndex < node.appliedWhenDamaged)
     violate('O10', `node ${node.number} starts at ${raft.lastIndex}, and had applied ${node.appliedWhenDamaged}`)
   peers.common.clusterId = bytesOfHex(cluster.clusterId)
-  peers.common.genesis = genesisOf(recovered, raft.applied)
+  peers.common.genesis = shownGenesis(recovered, raft.applied)
   const { isFounder = true, snapshotDigest: digest = '', baseIndex, baseTerm, voters } = cluster
   const held: FormedState = {
     state: 'formed',
@@ -584,6 +584,7 @@ function become(
       onFatal: ({ message }) => violate('O11', `node ${node.number} cannot install a snapshot: ${message}`),
       cells: undefined,
       genesis: () => genesisOf({ store, cluster }, driver.replica?.raft.applied ?? 0),
+      shownGenesis: () => shownGenesis({ store, cluster }, driver.replica?.raft.applied ?? 0),
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,

@@ -12,7 +12,7 @@ import { type Joined, startBootstrap, startJoining } from '../bootstrap/bootstra
 import { addressOf, closeDiscovery, createDiscovery, type Discovery, nodeAddress } from '../bootstrap/discovery.ts'
 import { bootstrapOf, createFormation, type Formation, hold, raftIdOf } from '../bootstrap/formation.ts'
 import { noteVoter } from '../data/data-directory.ts'
-import { type FormedState, genesisOf, type Held } from '../data/genesis.ts'
+import { type FormedState, genesisOf, type Held, shownGenesis } from '../data/genesis.ts'
 import { type Found, onTakenOver, type RecoveredNode } from '../data/recovery-parts.ts'
 import type { ClusterOptions, ReplicaOptions } from '../data/replica-options.ts'
 import type { Env } from '../env.ts'
@@ -288,7 +288,7 @@ async function takePart(side: ShardSide, node: RecoveredNode, send: Send): Promi
   }
   const formation = formationOf(side, node.shardId, incarnation, held)
   peers.common.clusterId = bytesOfHex(clusterId)
-  peers.common.genesis = genesisOf(node, raft.applied)
+  peers.common.genesis = shownGenesis(node, raft.applied)
   const configuration = raft.configuration as Configuration
   const known = raftIdOf(configuration, { node: options.nodeId, incarnation, isFounder })
   if (known > 0) return [configOf(side, known), raft]
@@ -391,6 +391,7 @@ function joinShard(
       exchange,
       cells: attachCells(cluster.cells, commonClockOffsetMs()),
       genesis: () => genesisOf(node, replica.raft.applied),
+      shownGenesis: () => shownGenesis(node, replica.raft.applied),
       hasMemoryFor: (packages) => packages * BYTES_A_PACKAGE < options.memoryBytes,
       prepareSwitch(path) {
         // What the leader has in its memory: an almost full shard uses its reserve.

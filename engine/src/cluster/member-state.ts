@@ -63,6 +63,8 @@ export type MemberParts = {
   readonly cells: Cells | undefined
   /** 16 bytes; zeros before the first entry of the shard is applied (docs/design/consensus.md#formation). */
   readonly genesis: () => Uint8Array
+  /** What frames carry of it. */
+  readonly shownGenesis: () => Uint8Array
   readonly transportCounts: () => TransportCounts
   /** Host of a node according to the resolver; '' before the first lookup. */
   readonly hostOf: (node: string) => string

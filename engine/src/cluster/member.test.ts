@@ -141,6 +141,7 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
       onFatal: (fault: { code: string }) => void seen.fatal.push(fault),
       cells: attachCells(createCells(), 0),
       genesis: () => new Uint8Array(16).fill(knobs.genesis),
+      shownGenesis: () => new Uint8Array(16).fill(knobs.genesis),
       transportCounts: () => ({ opened: 4 }),
       hostOf: (node: string) => `host-of-${node}`,
       ...{ onRole: () => void seen.roles++, onVoter: () => undefined },

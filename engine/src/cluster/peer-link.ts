@@ -142,9 +142,8 @@ export function linkOf(member: Member): Link {
     onConfiguration: (_index, configuration) => adopt(member, configuration),
     onApplied() {
       // From its first entry on, a shard differs from another one that began in the same way
-      // (docs/design/consensus.md#formation). Below feature level 5, a member that received the snapshot of its
-      // beginning took the bits from it until the entry brings its own.
-      const genesis = member.genesis()
+      // (docs/design/consensus.md#formation).
+      const genesis = member.shownGenesis()
       if (genesis.some((byte, at) => byte !== peers.common.genesis[at])) peers.common.genesis = genesis
       onApplied(member.reads)
       publishFacts(member)

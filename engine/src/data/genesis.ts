@@ -2,7 +2,7 @@
 
 import type { Configuration } from '../raft/messages.ts'
 import { STATE } from '../store/layout.ts'
-import { type Store, state } from '../store/store.ts'
+import { featureLevel, INDEX_LEVEL, type Store, state } from '../store/store.ts'
 import type { Cluster } from './data-directory.ts'
 
 /** What a node holds. `digest` is the content digest, 64 hexadecimal digits. */
@@ -66,6 +66,19 @@ export function genesisOf(
   const view = new DataView(genesis.buffer)
   for (let cell = 0; cell < 4; cell++) view.setUint32(cell * 4, state(memory, STATE.genesis + cell), true)
   return genesis
+}
+
+/**
+ * What a member shows its peers; zeros fit any. One that joined cannot tell below feature level 5 whether its bits are
+ * those of the shard or, before its entry, of the one that the founding snapshot was taken from: with those its peers
+ * would refuse it for ever.
+ */
+export function shownGenesis(
+  node: Parameters<typeof genesisOf>[0] & { readonly cluster: Pick<Cluster, 'isFounder'> },
+  applied: number,
+): Uint8Array {
+  const cannotTell = node.cluster.isFounder === false && featureLevel(node.store.memory) < INDEX_LEVEL
+  return cannotTell ? new Uint8Array(16) : genesisOf(node, applied)
 }
 
 /** The configuration of the genesis: raft ids 1 … n in the order of the names, all unbound. */

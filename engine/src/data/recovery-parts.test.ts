@@ -4,6 +4,7 @@ import { STATE } from '../store/layout.ts'
 import { hasGenesis, INDEX_LEVEL, setState } from '../store/store.ts'
 import { createNodeInMemory, raiseFeatureLevel } from '../testing/node-in-memory.ts'
 import type { Cluster } from './data-directory.ts'
+import { shownGenesis } from './genesis.ts'
 import { machineOf, onTakenOver, type RecoveryTools } from './recovery-parts.ts'
 
 const tools = { kernelsOf: () => ({ put: () => undefined }) } as unknown as RecoveryTools
@@ -28,6 +29,20 @@ test('a caller decides for each index whether a different digest is accepted', (
   const { onDigestMismatch } = begin((index) => index === 7)
   expect(() => onDigestMismatch(7, wanted, own)).not.toThrow()
   expect(() => onDigestMismatch(8, wanted, own)).toThrow(expect.objectContaining({ code: 'digest_mismatch' }))
+})
+
+test.each([
+  ['a founder', 4, { baseIndex: 7 }, 8, true],
+  ['a founder, at the snapshot of its beginning', 4, { baseIndex: 7 }, 7, false],
+  // Its bits may be those of the shard that the snapshot was taken from: peers that have others would refuse it.
+  ['a member that joined', 4, { baseIndex: 7, isFounder: false }, 8, false],
+  ['a member that joined', 5, { baseIndex: 7, isFounder: false }, 8, true],
+])('peers are shown only bits that are certainly of this shard: %s, level %i', (_, level, cluster, applied, shows) => {
+  const node = createNodeInMemory(20_000)
+  raiseFeatureLevel(node, level)
+  setState(node.store, STATE.genesis, 1)
+
+  expect(shownGenesis({ store: node.store, cluster }, applied).some((byte) => byte !== 0)).toBe(shows)
 })
 
 const SEED = { index: 7, term: 2, contentDigest: Buffer.from('ab', 'hex') }
