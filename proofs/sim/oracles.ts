@@ -272,8 +272,8 @@ export function onLeader(oracles: Oracles, node: number, term: number, lastIndex
   const { leaders, checks, committed } = oracles
   const known = leaders.get(term)
   checks.O1++
-  if (known !== undefined && known !== node) violate('O1', `nodes ${known} and ${node} both lead term ${term}`)
-  if (known !== undefined) return
+  if (known === node) violate('O1', `node ${node} leads term ${term} again after a restart`)
+  if (known !== undefined) violate('O1', `nodes ${known} and ${node} both lead term ${term}`)
   leaders.set(term, node)
   // The committed entries were committed in an earlier term, unless a later leader was observed before.
   const isNewest = [...leaders.keys()].every((other) => other <= term)

@@ -427,15 +427,19 @@ test('vote requests and replies carry the commit index, which members with that 
   expect([leader.commit, ofType(drain(leader), 'append').length]).toEqual([1, 0])
 })
 
-test('a vote is sent once it is durable, a vote request at once', () => {
+test('votes and requests for them are sent once they are durable, requests for pre-votes at once', () => {
   const raft = memberOf()
   ask(raft, 2, 'vote', { term: 1, lastIndex: 0, lastTerm: 0 })
   const ready = takeReady(raft)
   expect([ready.sendNow, ready.sendAfterPersist.map(({ type }) => type)]).toEqual([[], ['voteReply']])
   expect([ready.mustSync, ready.hardState]).toEqual([true, { term: 1, vote: 2, commit: 0 }])
-  const candidate = memberOf(undefined, { preVote: false })
+  const candidate = memberOf()
   campaign(candidate)
-  expect(takeReady(candidate).sendNow.map(({ type }) => type)).toEqual(['vote', 'vote'])
+  expect(takeReady(candidate).sendNow.map(({ type }) => type)).toEqual(['preVote', 'preVote'])
+  grant(candidate, 2, 'preVoteReply')
+  const asking = takeReady(candidate)
+  expect([asking.sendNow, asking.sendAfterPersist.map(({ type }) => type)]).toEqual([[], ['vote', 'vote']])
+  expect(asking.hardState).toEqual({ term: 1, vote: 1, commit: 0 })
 })
 
 test('unsolicited replies are ignored', () => {

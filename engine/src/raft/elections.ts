@@ -67,12 +67,17 @@ function becomeCandidate(raft: Raft, isForced: boolean): void {
   askForVotes(raft, 'vote', raft.term, isForced)
 }
 
+/**
+ * docs/design/consensus.md#hand-over: a candidate asks for votes when its own is durable. If a crash could make a leader
+ * forget its term, it could lead it once more, with other entries.
+ */
 function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForced: boolean): void {
   const { id: from, lastIndex, lastTerm, configuration } = raft
   const known = knowledge(raft)
+  const ask = type === 'vote' ? promise : send
   for (const { id } of configuration.members) {
     if (id === from || !isVoter(configuration, id)) continue
-    send(raft, { type, from, to: id, term, lastIndex, lastTerm, isForced, ...known })
+    ask(raft, { type, from, to: id, term, lastIndex, lastTerm, isForced, ...known })
   }
 }
 
