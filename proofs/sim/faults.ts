@@ -199,7 +199,7 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
       return true
     case 'hungdisk':
       // A sync that begins now does not return before the end of the fault.
-      node.hungUntilUs = scheduler.nowUs + lengthUs * 4
+      node.hungUntilUs = Math.max(node.hungUntilUs, scheduler.nowUs + lengthUs * 4)
       return true
     case 'slowapply':
       node.slowApplyUs = 1_000 + (detail % 200_000)
