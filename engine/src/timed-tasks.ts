@@ -22,7 +22,8 @@ const CORES_LOOK_MS = 1_000
 const CORES_SAMPLES = 2
 const SILENT_LOOK_MS = 1_000
 const SILENT_LOOKS = 4
-const ENDS_LOOK_MS = 10_000
+/** A few dates are compared: soon after a file changed or a date has come, and at no cost. */
+const ENDS_LOOK_MS = 1_000
 const NOTE_LOOK_MS = 2_000
 
 /**

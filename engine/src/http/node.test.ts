@@ -55,6 +55,17 @@ test('a node that loads is alive, unavailable, and reports since when and what t
   })
 })
 
+test('a node names its reasons beside its health, which they may leave as it is', async () => {
+  const of = async (...reasons: ('certificate_ends' | 'wal_slow')[]) => {
+    const unavailable = () => reasons.map((reason) => ({ reason, detail: '', sinceMs: NOON }))
+    const { get } = await serve({ handle: { unavailable } })
+    const healthz = await get('/healthz')
+    return [await healthz.text(), healthz.headers.get('x-reasons')]
+  }
+  expect(await of()).toEqual(['active', null])
+  expect(await of('certificate_ends', 'wal_slow')).toEqual(['active', 'certificate_ends,wal_slow'])
+})
+
 test('a full disk stops writes only: the node still serves searches, but is not ready', async () => {
   const unavailable = () => [{ reason: 'disk_full', detail: '', sinceMs: NOON }] as const
   const { get } = await serve({ handle: { unavailable } })

@@ -217,7 +217,9 @@ function slow(handle: NodeHandle): NodeSlow {
 
 function healthz(handle: NodeHandle): HttpAnswer {
   const health = healthOf(handle)
-  return text(health === 'unavailable' ? 503 : 200, health)
+  const reasons = handle.unavailable().map(({ reason }) => reason)
+  const headers = reasons.length === 0 ? {} : { 'X-Reasons': reasons.join() }
+  return text(health === 'unavailable' ? 503 : 200, health, headers)
 }
 
 function ready(handle: NodeHandle): HttpAnswer {

@@ -57,6 +57,8 @@ export type PolledNode = {
   figuresAt: number
   codecsAt: number
   isBusy: boolean
+  /** The names beside its last health: its status is read again when they change. */
+  reasons?: string | undefined
   reading: Reading | undefined
 }
 

@@ -10,7 +10,11 @@ import { addNode, COLLECTOR, type CollectorConfig, type PolledNode } from './col
 import { emptyObservation } from './observation.ts'
 import { pollDue } from './polling.ts'
 
-type Reply = string | { readonly status?: number; readonly body?: unknown } | Error | (() => Promise<HttpReply>)
+type Reply =
+  | string
+  | { readonly status?: number; readonly body?: unknown; readonly reasons?: string }
+  | Error
+  | (() => Promise<HttpReply>)
 
 const ALL = [
   '/healthz',
@@ -59,8 +63,9 @@ function world(config: Partial<CollectorConfig> = {}) {
       const reply = replies.get(url) ?? REFUSED
       if (reply instanceof Error) throw reply
       if (typeof reply === 'function') return await reply()
-      const { status = 200, body = '' } = typeof reply === 'string' ? { body: reply } : reply
-      return { status, type: '', body: typeof body === 'string' ? body : JSON.stringify(body), milliseconds: 1.26 }
+      const { status = 200, body = '', ...rest } = typeof reply === 'string' ? { body: reply } : reply
+      const text = typeof body === 'string' ? body : JSON.stringify(body)
+      return { ...rest, status, type: '', body: text, milliseconds: 1.26 }
     },
   }
   const collector = createCollector(
@@ -117,6 +122,17 @@ test('health and members are read each second, figures every five, configuration
   expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
   expect(await pass(54_000)).toEqual(ALL.slice(0, 7))
   expect(await pass(1_001)).toEqual(['/healthz', '/cluster/info', '/codecs', '/config'])
+})
+
+test('figures are read at once when a node has other reasons than before, though its health is the same', async () => {
+  const { add, pass, set } = world()
+  add('n1')
+  await pass(0)
+  set('/healthz', { body: 'active_leader\n', reasons: 'certificate_ends' })
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
+  expect(await pass(1_000)).toEqual(['/healthz', '/cluster/info'])
+  set('/healthz', 'active_leader\n')
+  expect(await pass(1_000)).toEqual(ALL.slice(0, 7))
 })
 
 test('above 300 nodes a round takes two seconds', async () => {

@@ -49,12 +49,14 @@ function closeIntervalMs(collector: Collector, shard: string, now: number): numb
 async function pollRound(collector: Collector, node: PolledNode): Promise<void> {
   const began = collector.clock.monotonicMs()
   const before = node.observation.health?.value
+  const { reasons } = node
   // If a different node responds, its health does not belong to this one.
   const isOther = () => node.observation.error?.code === OTHER_NODE
   if (isOther() && !(await poll(collector, node, '/cluster/info'))) return
   if (!(await poll(collector, node, '/healthz'))) return
   const now = collector.clock.monotonicMs()
-  const isFigures = now >= node.figuresAt || node.observation.health?.value !== before
+  const isChanged = node.observation.health?.value !== before || node.reasons !== reasons
+  const isFigures = now >= node.figuresAt || isChanged
   if (!node.observation.isStandalone) {
     await poll(collector, node, '/cluster/info')
     // /status includes the data of these paths: while it responds they are polled less often.
@@ -97,6 +99,7 @@ async function poll(collector: Collector, node: PolledNode, path: SourcePath): P
   try {
     const reply = await collector.http.request(address.apiUrl + path, { token })
     const now = collector.clock.wallMs()
+    if (path === '/healthz') node.reasons = reply.reasons
     const kept = node.observation.sources[path]
     // An equal body has equal meaning and is not parsed again.
     const isSame =

@@ -39,6 +39,8 @@ export type HttpReply = {
   readonly milliseconds: number
   /** A registry that does not reach its etcd. */
   readonly isStale?: boolean
+  /** The names of the reasons that a node has, beside its health. */
+  readonly reasons?: string | undefined
 }
 
 export type NodeHttp = {
@@ -106,6 +108,7 @@ function replyOf({ status, headers, body }: HttpResponse, started: number): Http
     body: body.toString(),
     milliseconds: performance.now() - started,
     isStale: headers['x-registry-stale'] !== undefined,
+    reasons: headers['x-reasons']?.toString(),
   }
 }
 
