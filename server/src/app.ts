@@ -22,7 +22,7 @@ import { accessHandlers } from './access/routes.ts'
 import { deleteExpiredAccess } from './access/sessions.ts'
 import { openSettings } from './access/settings.ts'
 import { clientModule } from './client-package.ts'
-import { queueSeeds } from './cluster/attention-sources.ts'
+import { endSeeds, queueSeeds } from './cluster/attention-sources.ts'
 import { clusterRoutes } from './cluster/cluster-module.ts'
 import { addAttentionSource, addValueSource } from './cluster/cluster-state.ts'
 import type { ControlConfig } from './config.ts'
@@ -35,7 +35,7 @@ import { importsRoutes } from './imports/imports-module.ts'
 import { acceptClient, stopLive } from './live/live.ts'
 import { createParts, type Parts, type Tables } from './parts.ts'
 import { countClients, probesModule } from './probes/probes-module.ts'
-import { createProgram, programModule } from './program.ts'
+import { createProgram, ownEnds, programModule } from './program.ts'
 import { type MountedQueue, mountQueue } from './queue/mounted.ts'
 import { type RemoteQueue, remoteQueueModule } from './queue/remote.ts'
 
@@ -119,6 +119,9 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
     addAttentionSource(parts.cluster, () => queueSeeds(queue.fault(), queue.topics()))
   }
 
+  const measured = { tls, queue: measuredQueue(queue, options.clock) }
+  addAttentionSource(parts.cluster, () => endSeeds(ownEnds(measured, [], options.clock.wallMs())))
+
   const http = httpOptions(options, parts, tls, tracing)
   const app = await createHttp(http)
   const endConnections = followConnections(app.server)
@@ -131,8 +134,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
       live,
       collector: parts.cluster.collector,
       clients: () => countClients(parts.probes),
-      tls,
-      queue: measuredQueue(queue, options.clock),
+      ...measured,
       spans: () => spanCounts(tracing),
     }),
     clientModule,

@@ -77,12 +77,20 @@ async function readReadiness({ readiness, clock }: Program, measured: Measured, 
   const { fault, tokens } = await askDatabase(measured)
   readiness.set('database', fault)
   readiness.set('queue', queue?.fault() ?? '')
-  const nowMs = clock.wallMs()
-  const own = [...certificateEnds('the listener', tls?.material()), ...tokenEnds(tokens, nowMs)]
-  const ends = [endingText(own, nowMs), queue?.ends() ?? ''].filter((each) => each !== '').join('; ')
+  const ends = ownEnds({ tls, queue }, tokens, clock.wallMs())
   const { ready, reasons } = readiness.read()
   if (!ready) reply.status(503)
   return { ready, reasons: [...reasons.map(({ name, message }) => ({ name, message })), ...endsReasons(ends)] }
+}
+
+/** What of the control plane and its queue ends soon or has ended; '' for nothing. */
+export function ownEnds(
+  { tls, queue }: Pick<Measured, 'tls' | 'queue'>,
+  tokens: Awaited<ReturnType<typeof tokensThatEnd>>,
+  nowMs: number,
+): string {
+  const own = [...certificateEnds('the listener', tls?.material()), ...tokenEnds(tokens, nowMs)]
+  return [endingText(own, nowMs), queue?.ends() ?? ''].filter((each) => each !== '').join('; ')
 }
 
 async function readMetrics(

@@ -8,7 +8,7 @@ import type {
   TopicStats,
 } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { clientSeeds, fabricSeeds, importSeeds, ownSeeds, queueSeeds } from './attention-sources.ts'
+import { clientSeeds, endSeeds, fabricSeeds, importSeeds, ownSeeds, queueSeeds } from './attention-sources.ts'
 
 const SINCE = '2026-11-20T09:00:00.000Z'
 const NOW = Date.parse('2026-11-20T12:00:00Z')
@@ -133,6 +133,13 @@ test('a control plane that is late says so of itself', () => {
     ['control-plane', `${short}: shard s1 was not read lately, and may be in any state`],
   ])
   expect(said(3_000, ['s1', 's2'])[0]?.[1]).toContain('3 s behind: 2 shards were not read lately')
+})
+
+test('a control plane names what of itself ends', () => {
+  expect(endSeeds('')).toEqual([])
+  expect(endSeeds('the certificate of the listener ends at 2026-11-22T00:00:00.000Z')).toMatchObject([
+    { area: 'control-plane', level: 'warn', message: expect.stringContaining('the certificate of the listener ends') },
+  ])
 })
 
 // Clients

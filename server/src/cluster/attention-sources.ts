@@ -256,12 +256,24 @@ export function importSeeds(
   })
 }
 
+/** @param ends what of this control plane ends soon or has ended; '' for nothing */
+export function endSeeds(ends: string): AttentionSeed[] {
+  if (ends === '') return []
+  return [
+    {
+      ...{ id: '9:certificate_ends:control', rule: 9, level: 'warn', area: 'control-plane', shard: null, node: null },
+      message: `Of this control plane, a certificate or token ends. ${ends}`,
+      ...{ href: '/settings', action: 'Open', value: null },
+    },
+  ]
+}
+
 /**
  * A control plane that is short of processor time takes its own delay for silence of the nodes.
  *
  * @param lateMs the latest that one of its timers ran within the last half minute
+ * @param unread shards of which this control plane read too little lately, though nodes refused nothing
  */
-/** @param unread shards of which this control plane read too little lately, though nodes refused nothing */
 export function ownSeeds(lateMs: number, unread: readonly string[]): AttentionSeed[] {
   const isLate = lateMs >= SOURCE_LIMITS.lateMs
   if (!isLate && unread.length === 0) return []
