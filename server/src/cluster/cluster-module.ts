@@ -11,7 +11,7 @@ import {
   type ShardView,
   TOPOLOGY_ROUTES,
 } from '@vacancy/shared/contract'
-import { judge, tcpOf } from '../fabric/derive.ts'
+import { cutOffShards, judge, tcpOf } from '../fabric/derive.ts'
 import type { Fabric, Polled } from '../fabric/fabric.ts'
 import { createFabric, listComponents, startFabric, stopFabric } from '../fabric/poll.ts'
 import { addEvents, changesOf, createEvents, startEvents, stopEvents } from '../history/events.ts'
@@ -140,7 +140,10 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
       {
         ...{ http, clock, log },
         registry: () => module.collector.discovery.registry,
-        onChange: () => touchTopic(live, 'topology'),
+        onChange: () => {
+          followCuts(module)
+          touchTopic(live, 'topology')
+        },
       },
     ),
     known: createNodeStore(database),
@@ -164,6 +167,7 @@ export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): C
     told: new Map(),
     moves: new Map(),
     stayValues: new Map(),
+    cutOff: new Set(),
     isSummaryDue: false,
     lateness: 0,
     savedAt: 0,
@@ -201,6 +205,7 @@ function collectorHooks(current: () => ClusterModule): CollectorHooks {
     facts: (shard) => ({
       operation: runningOperations(current().operations).find((each) => each.shard === shard)?.id ?? null,
       writePause: current().pauses.of(shard),
+      isCut: current().cutOff.has(shard),
     }),
     onShard: (view) => observeShard(current(), view),
     onShardGone: (id) => forgetShard(current(), id),
@@ -310,7 +315,10 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   await resumeHandovers(module.handovers)
   startFabric(module.fabric)
   listComponents(module.fabric)
-  every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => listComponents(module.fabric))
+  every(module, FABRIC_LIST_MS, 'listing the components of the registry failed', () => {
+    listComponents(module.fabric)
+    followCuts(module)
+  })
   every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
   const lateness = watchLateness(deps.clock)
   every(module, ATTENTION_MS, 'updating the attention items failed', () => {
@@ -328,6 +336,14 @@ export async function startCluster(module: ClusterModule): Promise<void> {
   every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
   every(module, CODECS_MS, 'reading the codec list of the registry failed', () => readRegistryCodecs(module))
   await readRegistryCodecs(module)
+}
+
+/** A shard whose bridges went or came back is in another state, whatever its nodes report. */
+function followCuts(module: ClusterModule): void {
+  const { collector, fabric, cutOff: before } = module
+  const now = cutOffShards({ registry: collector.discovery.registry, components: [...fabric.components.values()] })
+  module.cutOff = now
+  for (const id of now.symmetricDifference(before)) if (collector.shards.has(id)) touchShard(collector, id)
 }
 
 /** Called each `ATTENTION_MS`. @returns the latest call of the last half minute, in milliseconds */

@@ -105,6 +105,8 @@ export type ClusterModule = {
   moves: Map<string, number>
   /** The last values of the series of stays, by shard and node. */
   readonly stayValues: Map<string, { readonly at: number; readonly values: Values }>
+  /** Shards in front of which no bridge works. */
+  cutOff: ReadonlySet<string>
   isSummaryDue: boolean
   /** The latest that a timer of this process ran lately, in milliseconds. */
   lateness: number

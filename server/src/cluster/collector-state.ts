@@ -6,7 +6,7 @@ import type { Figures, Reading } from '../history/reading.ts'
 import type { NodeHttp } from '../http/node-http.ts'
 import type { OwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
-import type { ShardMemory } from './derive.ts'
+import type { ShardFacts, ShardMemory } from './derive.ts'
 import type { Discovery, DiscoveryConfig, NamedBy } from './discovery.ts'
 import type { NodeObservation } from './observation.ts'
 
@@ -31,7 +31,7 @@ export const COLLECTOR = {
 } as const
 
 export type CollectorHooks = {
-  readonly facts: (shard: string) => { readonly operation: string | null; readonly writePause: ShardView['writePause'] }
+  readonly facts: (shard: string) => Pick<ShardFacts, 'operation' | 'writePause' | 'isCut'>
   /** Called with each new view of a shard; `before` is undefined for the first one. */
   readonly onShard: (view: ShardView, before: ShardView | undefined) => void
   readonly onShardGone: (id: string) => void

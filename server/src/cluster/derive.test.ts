@@ -319,6 +319,25 @@ test.each(SHARD_ROWS)('%s: state of a shard', (_what, nodes, memory, state, leve
   expect(shardOf(nodes, { memory }).view).toMatchObject({ state, level, message })
 })
 
+test.each<[string, readonly NodeObservation[], string, string]>([
+  ['that is healthy', [n1, n2, n3], 'cut-off', 'Cut off: no bridge reaches it; the members are healthy'],
+  [
+    'that has lost a voter',
+    [n1, n2, goneNode({ id: 'n3' }, REFUSED)],
+    'cut-off',
+    'Cut off: no bridge reaches it; degraded, cannot lose another (2 of 3 voters answer, 2 needed)',
+  ],
+  ['without copies', [standalone], 'cut-off', 'Cut off: no bridge reaches it; standalone, no copies'],
+  [
+    'without its quorum',
+    [n1, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)],
+    'quorum-lost',
+    'Quorum lost (1 of 3 voters answers, 2 needed); no bridge reaches it',
+  ],
+])('no bridge reaches a shard %s', (_, nodes, state, message) => {
+  expect(shardOf(nodes, { isCut: true }).view).toMatchObject({ state, level: 'crit', message })
+})
+
 test('a shard that waits for its founding voters reports what is missing', () => {
   const bootstrap = {
     waits_for: 'snapshot' as const,

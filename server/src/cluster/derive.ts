@@ -60,6 +60,8 @@ export type ShardFacts = {
   readonly memory: ShardMemory | undefined
   readonly operation: string | null
   readonly writePause: ShardView['writePause']
+  /** No bridge in front of it works. */
+  readonly isCut?: boolean
 }
 
 type Membership = {
@@ -119,7 +121,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const forming =
     nodes.find((observation) => isUp(observation) && observation.info?.value.bootstrap)?.info?.value.bootstrap ?? null
   const isFirst = memory === undefined || memory.state === 'unknown'
-  const verdict = judgeShard({
+  const own = judgeShard({
     // Nodes that were not polled yet do not count as down: no state is derived before all were polled once.
     isBeingRead: isFirst && nodes.some(isUnpolled),
     mayLead: mayBe,
@@ -136,6 +138,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     isUneasy: views.some(({ level }) => level === 'warn' || level === 'crit'),
     standalone: views[0],
   })
+  const verdict = facts.isCut ? cutOff(own) : own
   const since = memory?.state === verdict.state ? memory.since : now
   const live = isAnswering ? views : []
   const reporter = live.find((view) => view.id === leader) ?? live.find(({ packages }) => packages !== null)
@@ -682,6 +685,20 @@ function judgeShard(facts: {
   const loses = spare > 0 ? `can lose ${spare}` : 'cannot lose any'
   if (facts.isUneasy) return is('attention', 'warn', `Needs attention, ${loses} (${answer})`)
   return is('healthy', 'ok', `Healthy, ${loses} of ${voters}`)
+}
+
+/** In these states it serves nothing, or is about to, whether it is reached or not. */
+const WORSE: ReadonlySet<ShardState> = new Set(['unknown', 'forming', 'quorum-lost', 'no-leader', 'disagree'])
+
+/** The state of a shard that works as its nodes tell, but that no client reaches. */
+function cutOff(own: ReturnType<typeof judgeShard>): ReturnType<typeof judgeShard> {
+  if (WORSE.has(own.state)) return { ...own, message: `${own.message}; no bridge reaches it` }
+  const members = own.level === 'ok' ? 'the members are healthy' : startedLow(own.message)
+  return { state: 'cut-off', level: 'crit', message: `Cut off: no bridge reaches it; ${members}` }
+}
+
+function startedLow(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
 }
 
 function waitsFor(state: ShardState, nodes: readonly NodeView[], forming: string): string {

@@ -2,7 +2,7 @@ import type { FabricKind } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
 import { NOW } from '../testing/observed-nodes.ts'
 import { datasetsOf } from './datasets.ts'
-import { deriveFabric, type FabricInput, judge } from './derive.ts'
+import { cutOffShards, deriveFabric, type FabricInput, judge } from './derive.ts'
 import { newComponent, type Polled, type RegistryState } from './fabric.ts'
 import type { Counters, HopReport, Rates, Ready, Reported } from './replies.ts'
 
@@ -175,6 +175,7 @@ test.each<[string, Polled[], boolean | null]>([
   const registry = registryState({ shards: { s1: listedShard() } })
 
   expect(view(components, { registry }).shards).toMatchObject([{ id: 's1', served }])
+  expect(cutOffShards({ registry, components }).has('s1')).toBe(served === false)
 })
 
 const SHARDS = registryState({

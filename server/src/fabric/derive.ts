@@ -137,6 +137,18 @@ function shardsOf({ registry, shards }: FabricInput, known: readonly Known[]): T
   })
 }
 
+/** Shards in front of which no bridge works. */
+export function cutOffShards({ registry, components }: Pick<FabricInput, 'registry' | 'components'>): Set<string> {
+  const bridges = components.filter(({ kind }) => kind === 'bridge')
+  const byShard = Map.groupBy(bridges, ({ shard = '' }) => shard)
+  const cut = new Set<string>()
+  for (const [shard, all] of byShard) {
+    const known = all.map((component) => ({ component, judged: judge(component, registry.isUp) }))
+    if (servedBy(known) === false) cut.add(shard)
+  }
+  return cut
+}
+
 /** Null while none of them is known to work, and one is not known not to. */
 function servedBy(known: readonly Known[]): boolean | null {
   if (known.length === 0) return null

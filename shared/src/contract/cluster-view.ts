@@ -34,6 +34,7 @@ const SHARD_STATES = [
   'no-leader',
   'electing',
   'disagree',
+  'cut-off',
   'degraded',
   'degraded-last',
   'attention',

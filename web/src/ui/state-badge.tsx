@@ -23,6 +23,7 @@ export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
   'no-leader': 'octagon',
   electing: 'vote',
   disagree: 'two-keys',
+  'cut-off': 'plug-off',
   degraded: 'minus',
   'degraded-last': 'triangle',
   attention: 'down',

@@ -37,6 +37,10 @@ export const states = {
   ready: 'Ready',
 } as const
 
+/** Of a shard that is not polled. */
+export const cutOff = 'Cut off: no bridge reaches it'
+export const notObserved = 'Not observed'
+
 export const problems = {
   title: 'Problems',
 }

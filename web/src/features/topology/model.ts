@@ -68,8 +68,8 @@ export function modelOf(view: TopologyView, briefs: readonly ShardBrief[]): Mode
     const zone = brief?.zone || shards.get(id)?.zone || ''
     add({
       ...{ key: `shard ${id}`, kind: 'shard', id, zone, shard: id, component: undefined, brief, role: undefined },
-      level: isCut ? 'crit' : (brief?.level ?? 'unk'),
-      message: isCut ? `Cut off: no bridge is left. ${brief?.message ?? ''}` : (brief?.message ?? 'Not observed'),
+      level: brief?.level ?? (isCut ? 'crit' : 'unk'),
+      message: brief?.message ?? (isCut ? copy.cutOff : copy.notObserved),
       reads: brief?.rates.queries ?? null,
       writes: brief?.rates.writes ?? null,
     })

@@ -49,10 +49,15 @@ const VIEW: TopologyView = {
     { id: 's2', zone: 'z1', segments: 2, served: false },
   ],
 }
-const MODEL = modelOf(VIEW, [brief('s1', 'z1'), brief('s2', 'z1')])
+const CUT = { level: 'crit', message: 'Cut off: no bridge reaches it; the members are healthy' } as const
+const MODEL = modelOf(VIEW, [brief('s1', 'z1'), { ...brief('s2', 'z1'), ...CUT }])
 
-test('a shard without a bridge is cut off although its nodes are healthy, and comes first', () => {
-  expect(MODEL.things.get('shard s2')).toMatchObject({ level: 'crit', message: 'Cut off: no bridge is left. Healthy' })
+test('a shard is what its own page says, and one that is cut off comes first', () => {
+  expect(MODEL.things.get('shard s2')).toMatchObject(CUT)
+  expect(modelOf(VIEW, []).things.get('shard s2')).toMatchObject({
+    level: 'crit',
+    message: 'Cut off: no bridge reaches it',
+  })
   expect(
     rowsOf(MODEL)
       .slice(0, 2)
@@ -78,7 +83,7 @@ test('the sentences name problems, what is cut off, and zones', () => {
     'Bridge b2: Unreachable: connection refused.',
     'Cut off: Shard s2: no bridge is left.',
     'Zone z1: 2 shards, 1 healthy.',
-    's2: leader n1. Cut off: no bridge is left. Healthy.',
+    's2: leader n1. Cut off: no bridge reaches it; the members are healthy.',
   ])
 })
 
