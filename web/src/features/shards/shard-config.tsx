@@ -67,13 +67,17 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
       <p className="px-4 pb-2 text-text-2">
         {different.length === 0 ? copy.config.allEqual : copy.config.differ(different.length, body.keys.length)}
       </p>
-      {different.length > 0 && <Keys label={copy.config.title} keys={different} nodes={body.nodes} />}
+      {different.length > 0 && <Keys label={copy.config.title} keys={different} columns={sideBySide(body.nodes)} />}
       {equal.length > 0 && (
         <details open={different.length === 0}>
           <summary className="w-fit cursor-pointer rounded-control px-4 py-2 text-text-2">
             {copy.config.others(equal.length, different.length)}
           </summary>
-          <EqualKeys label={copy.config.others(equal.length, different.length)} keys={equal} nodes={body.nodes} />
+          <Keys
+            label={copy.config.others(equal.length, different.length)}
+            keys={equal}
+            columns={[together(body.nodes)]}
+          />
         </details>
       )}
     </>
@@ -90,57 +94,38 @@ const KEY: Column<Key> = {
 
 const rowOf = (key: Key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })
 
-type KeysProps = { readonly label: string; readonly keys: readonly Key[]; readonly nodes: readonly string[] }
+function Keys({ label, keys, columns }: { label: string; keys: readonly Key[]; columns: readonly Column<Key>[] }) {
+  return <Table label={label} rows={keys} rowKey={({ key }) => key} rowProps={rowOf} columns={[KEY, ...columns]} />
+}
 
-function Keys({ label, keys, nodes }: KeysProps) {
-  return (
-    <Table
-      label={label}
-      rows={keys}
-      rowKey={(key) => key.key}
-      rowProps={rowOf}
-      columns={[
-        KEY,
-        ...nodes.map((node, at) => ({
-          id: `node-${node}`,
-          header: node,
-          cell: (key: Key) => <Value name={key.key} value={key.values[at]} />,
-        })),
-      ]}
-    />
-  )
+/** A column for each node. */
+function sideBySide(nodes: readonly string[]): readonly Column<Key>[] {
+  return nodes.map((node, at) => ({
+    id: `node-${node}`,
+    header: node,
+    cell: (key) => <Value name={key.key} value={key.values[at]} />,
+  }))
 }
 
 /** One value for all nodes; of a key that is each node's own, that of each. */
-function EqualKeys({ label, keys, nodes }: KeysProps) {
-  return (
-    <Table
-      label={label}
-      rows={keys}
-      rowKey={(key) => key.key}
-      rowProps={rowOf}
-      columns={[
-        KEY,
-        {
-          id: 'value',
-          header: copy.config.value,
-          cell: (key) =>
-            key.equal ? (
-              <Value name={key.key} value={key.values.find((value) => value !== null)} />
-            ) : (
-              <span className="flex flex-wrap gap-x-4">
-                {nodes.map((node, at) => (
-                  <span key={node} className="inline-flex flex-wrap items-baseline gap-x-1.5">
-                    <span className="text-small text-text-2">{node}</span>
-                    <Value name={key.key} value={key.values[at]} />
-                  </span>
-                ))}
-              </span>
-            ),
-        },
-      ]}
-    />
-  )
+function together(nodes: readonly string[]): Column<Key> {
+  return {
+    id: 'value',
+    header: copy.config.value,
+    cell: (key) =>
+      key.equal ? (
+        <Value name={key.key} value={key.values.find((value) => value !== null)} />
+      ) : (
+        <span className="flex flex-wrap gap-x-4">
+          {nodes.map((node, at) => (
+            <span key={node} className="inline-flex flex-wrap items-baseline gap-x-1.5">
+              <span className="text-small text-text-2">{node}</span>
+              <Value name={key.key} value={key.values[at]} />
+            </span>
+          ))}
+        </span>
+      ),
+  }
 }
 
 function Value({ name, value }: { readonly name: string; readonly value: Key['values'][number] | undefined }) {
