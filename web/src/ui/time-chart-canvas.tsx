@@ -200,7 +200,8 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
           stroke: (colour === PLAIN ? colours.text : colours.lines[colour]) ?? '',
           width: 1.5,
           dash: [...dash],
-          points: { show: false },
+          // A value between two gaps has no line.
+          points: { show: true, size: 4, filter: (chart: UPlot, at: number) => aloneOf(chart.data[at] ?? []) },
           // A missing value is a gap, never zero or a connecting line.
           spanGaps: false,
         }
@@ -216,6 +217,12 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
       ],
     },
   }
+}
+
+/** Steps with a value, beside which there is none. */
+function aloneOf(values: ArrayLike<number | null | undefined>): number[] {
+  const isKnown = (at: number) => typeof values[at] === 'number'
+  return Array.from(values, (_, at) => at).filter((at) => isKnown(at) && !isKnown(at - 1) && !isKnown(at + 1))
 }
 
 const DAY_SECONDS = 86_400

@@ -73,7 +73,7 @@ export function lookOf({ colour, dash }: ChartSeries, at: number): Look {
 }
 type Look = { readonly colour: number | typeof PLAIN; readonly dash: readonly number[] }
 
-/** The newest value may not be there yet. */
+/** The newest value may not be there yet, and the first rate comes after the second report. */
 const PENDING_STEPS = 2
 
 /** Steps between which no line has a value, with the known ones around them. */
@@ -87,7 +87,7 @@ export function gapsOf(
   for (let at = 0; at < steps; at++) {
     if (!isKnown(at)) from ??= at
     else if (from !== undefined) {
-      gaps.push([Math.max(0, from - 1), at])
+      if (from > 0 || at > PENDING_STEPS) gaps.push([Math.max(0, from - 1), at])
       from = undefined
     }
   }

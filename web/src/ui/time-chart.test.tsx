@@ -64,7 +64,7 @@ describe('chart', () => {
     render(chart())
     expect(within(figure()).queryByText('not recorded')).toBeNull()
     cleanup()
-    render(chart({ series: [{ label: 'n1', values: [null, null, 10, 20] }] }))
+    render(chart({ series: [{ label: 'n1', values: [null, null, null, 10, 20] }] }))
     expect(within(figure()).getByText('not recorded')).toBeTruthy()
   })
 
@@ -123,7 +123,9 @@ describe('chart of a page with a time range', () => {
 test('a gap is where no line has a value, up to the known ones beside it; the newest value may be due', () => {
   const gaps = (...lines: (number | null)[][]) => gapsOf(lines.map((values) => ({ values })))
   expect(gaps([1, 2, null, null, 5], [null, null, null, 4, 5])).toEqual([[1, 3]])
-  expect(gaps([null, null, 3, 4])).toEqual([[0, 2]])
+  expect(gaps([null, null, null, 4, 5])).toEqual([[0, 3]])
+  // The first rate comes after the second report.
+  expect(gaps([null, null, 3, 4])).toEqual([])
   expect(gaps([1, 2, null, null])).toEqual([])
   expect(gaps([1, null, null, null])).toEqual([[0, 3]])
   expect(gaps([1, 2], [null, null])).toEqual([])

@@ -113,7 +113,7 @@ test('colours of nodes differ, also where their names end alike or with no numbe
   })
 })
 
-test('charts start where their data start, with two minutes at least', () => {
+test('charts start where their data start', () => {
   const late = bodyOf([
     ['queries', 'n1', [...Array.from({ length: 30 }, () => null), 1, 2, null]],
     ['queries', 'n2', [...Array.from({ length: 20 }, () => null), 5, ...Array.from({ length: 12 }, () => null)]],
@@ -126,14 +126,14 @@ test('charts start where their data start, with two minutes at least', () => {
     [13, null],
     [13, 5],
   ])
-  const short = bodyOf([['queries', 'n1', [null, null, 1]]])
-  expect(fromFirst(short)).toBe(short)
-  // The first value is of the last step: two minutes are shown all the same.
-  const young = bodyOf([['queries', 'n1', [...Array.from({ length: 29 }, () => null), 1]]])
-  expect([fromFirst(young).from, fromFirst(young).recordedFrom]).toEqual([
-    '2026-11-20T18:03:00.000Z',
-    '2026-11-20T18:04:50.000Z',
-  ])
+})
+
+test('a chart of the first value has it at its start, and one of nothing is as it was', () => {
+  const young = fromFirst(bodyOf([['queries', 'n1', [...Array.from({ length: 29 }, () => null), 1]]]))
+  expect([young.from, young.recordedFrom]).toEqual(['2026-11-20T18:04:50.000Z', '2026-11-20T18:04:50.000Z'])
+  expect(young.series.map(({ values }) => values)).toEqual([[1, null]])
+  const nothing = bodyOf([['queries', 'n1', [null, null]]])
+  expect(fromFirst(nothing)).toBe(nothing)
 })
 
 test('of many lines the highest are drawn and the others counted', () => {

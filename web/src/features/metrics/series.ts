@@ -36,8 +36,8 @@ export function looksOf(nodes: readonly string[]): ReadonlyMap<string, number> {
 /** The first metric of a chart is solid; the others are dashed as the fourth line and those after it. */
 const dashOf = (metric: number) => (metric === 0 ? 0 : metric + 2)
 
-/** At least this many steps are shown. */
-const STEPS_MIN = 12
+/** An axis needs two. */
+const STEPS_MIN = 2
 
 /**
  * The series from the first step that has a value of any of them, as `recordedFrom`: what was not recorded yet takes no
@@ -48,11 +48,11 @@ export function fromFirst(body: SeriesBody): SeriesBody & { readonly recordedFro
   const isBlank = (at: number) => body.series.every(({ values }) => typeof values[at] !== 'number')
   let known = 0
   while (known < steps && isBlank(known)) known++
-  const first = Math.min(known, steps - STEPS_MIN)
-  if (first <= 0 || known === steps) return body
-  const timeOf = (at: number) => new Date(Date.parse(body.from) + at * body.stepSeconds * 1_000).toISOString()
-  const series = body.series.map((one) => ({ ...one, values: one.values.slice(first) }))
-  return { ...body, from: timeOf(first), series, recordedFrom: timeOf(known) }
+  if (known === 0 || known === steps) return body
+  const from = new Date(Date.parse(body.from) + known * body.stepSeconds * 1_000).toISOString()
+  const coming = Array.from({ length: Math.max(0, STEPS_MIN - (steps - known)) }, () => null)
+  const series = body.series.map((one) => ({ ...one, values: [...one.values.slice(known), ...coming] }))
+  return { ...body, from, series, recordedFrom: from }
 }
 
 /** More lines in one chart cannot be distinguished by eye. */
