@@ -177,7 +177,7 @@ function connectImports(
 
 /** An install is planned with what golden searches find in its snapshot. */
 function connectInstalls(cluster: ClusterModule, imports: ImportsModule, { checks }: GoldenModule): void {
-  const types = importOperationTypes(imports, (snapshot, isAdmin) => planOf(checks, snapshot, isAdmin))
+  const types = importOperationTypes(imports, (snapshot, look) => planOf(checks, snapshot, look))
   cluster.types.set('install', types.install)
   cluster.types.set('undo-install', types['undo-install'])
 }

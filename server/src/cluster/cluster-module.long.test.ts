@@ -176,7 +176,7 @@ test('a second operation on a shard is refused with the title of the first', asy
   const { world, sim } = await openWorld()
   await sim.act('never', { shard: 's1' })
   const request = { kind: 'transfer', shard: 's1', node: followerOf(sim) } as const
-  const early = await planOperation(world.operations, request, { kind: 'person', id: 'p1', name: 'ana', role: 'admin' })
+  const early = await planOperation(world.operations, request, CALLER)
   const { id } = await world.start(request)
 
   const second = startOperation(
@@ -207,7 +207,7 @@ const refusals = (world: ClusterWorld) =>
 test('an outdated plan is refused with a new one', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
-  const plan = await planOperation(world.operations, { kind: 'transfer', shard: 's1', node: target }, CALLER.principal)
+  const plan = await planOperation(world.operations, { kind: 'transfer', shard: 's1', node: target }, CALLER)
   await sim.act('lead', { shard: 's1', node: target })
   await until('the new leader is observed', () => world.shard('s1').leader === target)
 
@@ -234,11 +234,7 @@ test('the same idempotency key starts one operation', async () => {
 
   const first = await world.start(request, { key: 'key-of-the-test' })
   await world.ended(first.id)
-  const plan = await planOperation(
-    world.operations,
-    { kind: 'promote', shard: 's1', node: learnerOf(sim) },
-    CALLER.principal,
-  )
+  const plan = await planOperation(world.operations, { kind: 'promote', shard: 's1', node: learnerOf(sim) }, CALLER)
   const second = await startOperation(
     world.operations,
     { plan: plan.id, reason: '', confirm: '', key: 'key-of-the-test' },

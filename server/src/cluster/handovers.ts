@@ -335,10 +335,11 @@ async function transfer(handovers: Handovers, active: ActiveHandover, at: number
   const attempts = item.state === 'running' ? item.attempts : item.attempts + 1
   await change(handovers, active, at, { state: 'running', message: '', attempts })
   const { principal, handover } = active
+  const caller = { ...SYSTEM_CALLER, principal, requestId: handover.id }
   const plan = await planOperation(
     operations,
     { kind: 'transfer', shard: item.shard, ...(item.to !== null && { node: item.to }) },
-    principal,
+    caller,
   )
   const operation = await startOperation(
     operations,
@@ -348,7 +349,7 @@ async function transfer(handovers: Handovers, active: ActiveHandover, at: number
       confirm: plan.confirmText,
       key: `${handover.id}.${at}.${attempts}`,
     },
-    { ...SYSTEM_CALLER, principal, requestId: handover.id },
+    caller,
   )
   await change(handovers, active, at, { operation: operation.id })
   return operation.id

@@ -2,7 +2,7 @@ import { createRandom, tries } from '@vacancy/testkit/random'
 import { ADMIN_TOKEN, infoOf, postText } from '@vacancy/testkit/shard'
 import { until } from '@vacancy/testkit/until'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN, CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
+import { CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
 import { startShard, type TestShard } from '../testing/nodes.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 
@@ -57,7 +57,7 @@ test(`a plan is never executed after the leader moved, ${SEED}`, async () => {
     const { leader, term } = await settled()
     const [target, other] = shard.nodes().filter(({ id }) => id !== leader.id)
     if (target === undefined || other === undefined) throw new Error('three nodes run')
-    const plan = await planOperation(world.operations, { kind: 'transfer', shard: 's1', node: target.id }, ADMIN)
+    const plan = await planOperation(world.operations, { kind: 'transfer', shard: 's1', node: target.id }, CALLER)
     expect(plan.basis).toMatchObject({ leader: leader.id, term })
 
     const [status] = await postText(leader, '/cluster/transfer-leader', { target_node_id: other.id })

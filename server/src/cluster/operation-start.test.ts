@@ -89,7 +89,7 @@ function world(environmentKind: 'production' | 'development' = 'production') {
     run: (next: typeof work) => {
       work = next
     },
-    plan: (request = REQUEST) => planOperation(operations, request, ADMIN),
+    plan: (request = REQUEST) => planOperation(operations, request, CALLER),
     start: (plan: string, change: { reason?: string; confirm?: string; key?: string } = {}) =>
       startOperation(operations, { plan, reason: '', confirm: '', key: undefined, ...change }, CALLER),
     /** Action, target and result of the audit entries. */

@@ -1,7 +1,7 @@
 /** Planning and starting an operation. It starts only if its plan is still valid. */
 import { createHash, randomUUID } from 'node:crypto'
 import { problem } from '@vacancy/shared/api/errors'
-import { type Caller, type Principal, ProblemError } from '@vacancy/shared/api/route'
+import { type Caller, ProblemError } from '@vacancy/shared/api/route'
 import { ACCESS_LIMITS, type Environment, type Operation, type Plan, type PlanRequest } from '@vacancy/shared/contract'
 import { beginRun, rowOf } from './operation-run.ts'
 import { OPERATIONS, type Operations, runningOperations, targetOf, time } from './operation-state.ts'
@@ -19,9 +19,10 @@ async function makePlan(
   operations: Operations,
   request: PlanRequest,
   isAdmin: boolean,
+  caller: Caller,
 ): Promise<{ readonly plan: Plan; readonly draft: PlanDraft }> {
   const kind = typeOf(operations, request)
-  const context = operations.planContext(request.shard, isAdmin)
+  const context = { ...operations.planContext(request.shard, isAdmin), caller }
   const draft = await kind.plan(request, context)
   const plan = completePlan(request, draft, context, operations.environment())
   for (const [id, { takenAt }] of operations.plans) {
@@ -75,7 +76,7 @@ async function startShown(
   }
   // What was polled may be a second old, and the shown plan older.
   await operations.readAgain(shown.shard)
-  const { plan, draft } = await makePlan(operations, shown.request, true)
+  const { plan, draft } = await makePlan(operations, shown.request, true, caller)
   const busy = runningOperations(operations).find(({ shard }) => shard === plan.shard)
   if (busy) throw shardBusy(busy)
   checkShown(shown, plan, operations.clock.wallMs())
@@ -116,8 +117,8 @@ async function startShown(
   return operation
 }
 
-export async function planOperation(operations: Operations, request: PlanRequest, principal: Principal): Promise<Plan> {
-  return (await makePlan(operations, request, principal.role === 'admin')).plan
+export async function planOperation(operations: Operations, request: PlanRequest, caller: Caller): Promise<Plan> {
+  return (await makePlan(operations, request, caller.principal.role === 'admin', caller)).plan
 }
 
 /** From the database: an operation that was started concurrently may not be in memory yet. */
@@ -152,6 +153,7 @@ function completePlan(request: PlanRequest, draft: PlanDraft, context: PlanConte
       leader: shard.leader,
       term: shard.term,
       peersHash: createHash('sha256').update(facts).digest('hex').slice(0, 16),
+      ...(draft.found !== undefined && { found: draft.found }),
     },
     title,
     action,

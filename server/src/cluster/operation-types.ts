@@ -2,6 +2,7 @@
  * Operation types: each implements planning and running. The runner (operations.ts) stores the request, the principal
  * and the progress; a type knows what to send and when the operation is over.
  */
+import type { Caller } from '@vacancy/shared/api/route'
 import type {
   Operation,
   OperationKind,
@@ -23,6 +24,8 @@ export type PlanContext = {
   readonly running: Operation | undefined
   /** Whether the requester may change the cluster. */
   readonly isAdmin: boolean
+  /** For the audit log, where a plan begins something. */
+  readonly caller?: Caller
   /** Whether this control plane has an admin token of the nodes. */
   readonly hasAdminToken: boolean
   /** Of observed transfers of all shards, for shards without one. */
@@ -47,6 +50,8 @@ export type PlanDraft = Pick<
   readonly confirmText?: string
   /** Further inputs of the plan; when they change, the plan is out of date. */
   readonly basis?: string
+  /** What checks found that take time; when it changes, the plan is out of date, too. */
+  readonly found?: string
   /** It starts as `armed`; its run decides when to request it. */
   readonly isArmed?: boolean
 }

@@ -1,7 +1,7 @@
 import { onBothDatabases } from '@vacancy/testkit/databases'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
-import { ADMIN, CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
+import { CALLER, type ClusterWorld, openClusterWorld } from '../testing/cluster-world.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
 import { planOperation, startOperation } from './operation-start.ts'
 import { listOperations } from './operations.ts'
@@ -52,8 +52,8 @@ onBothDatabases((newDatabase) => {
     await sim.act('never', { shard: 's1' })
     const request = { kind: 'transfer', shard: 's1', node: targetOf(world, 's1') } as const
     const plans = [
-      await planOperation(world.operations, request, ADMIN),
-      await planOperation(world.operations, request, ADMIN),
+      await planOperation(world.operations, request, CALLER),
+      await planOperation(world.operations, request, CALLER),
     ]
 
     const results = await Promise.allSettled(

@@ -51,7 +51,7 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
     'GET /api/v1/shards/{shard}/config': ({ params }) => compareConfig(module, shardOf(module, params.shard)),
     'GET /api/v1/series': ({ query }) => readSeries(module.series, query, deps.clock.wallMs()),
     'POST /api/v1/attention/{id}/aside': (request) => putAside(module, request),
-    'POST /api/v1/plans': ({ body, principal }) => planOperation(operations, body, principal),
+    'POST /api/v1/plans': ({ body, ...caller }) => planOperation(operations, body, caller),
     'POST /api/v1/operations': ({ body, headers, ...request }) =>
       startOperation(operations, { ...body, key: keyOf(headers['idempotency-key']) }, request),
     'GET /api/v1/operations': ({ query }) => listOperations(operations, query),

@@ -6,9 +6,11 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { type Clock, dayOf } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
-import { ProblemError } from '@vacancy/shared/api/route'
+import { type Caller, ProblemError } from '@vacancy/shared/api/route'
 import { GOLDEN_LIMITS, type GoldenCheck, type GoldenResult } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
+import type { WriteAudit } from '../access/audit.ts'
+import type { PlanContext } from '../cluster/operation-types.ts'
 import type { GoldenOfPlan } from '../imports/install.ts'
 import { findSnapshot, type Snapshots, type StoredSnapshot, snapshotPath } from '../imports/snapshot-store.ts'
 import type { Reach } from '../nodes/ask.ts'
@@ -22,6 +24,7 @@ import { type Golden, listGolden } from './searches.ts'
 import type { GoldenDatabase } from './tables.ts'
 
 type CheckDeps = {
+  readonly audit: WriteAudit
   readonly database: GoldenDatabase
   readonly clock: Clock
   readonly log: Log
@@ -73,11 +76,16 @@ export async function requireStored({ snapshots }: Checks, id: string): Promise<
 }
 
 /** What is known of a snapshot, for the plan of its install. An admin's plan runs what is due. */
-export async function planOf(checks: Checks, snapshot: StoredSnapshot, isAdmin: boolean): Promise<GoldenOfPlan> {
+export async function planOf(
+  checks: Checks,
+  snapshot: StoredSnapshot,
+  { isAdmin, caller }: Pick<PlanContext, 'isAdmin' | 'caller'>,
+): Promise<GoldenOfPlan> {
   const check = await checkOf(checks, snapshot)
   const isElsewhere = checks.running !== undefined && checks.running.snapshot !== snapshot.id
-  const isBegun = check.state === 'due' && isAdmin && !isElsewhere
-  return goldenPlan(isBegun ? await beginCheck(checks, snapshot) : check, isElsewhere)
+  const isBegun = check.state === 'due' && isAdmin && caller !== undefined && !isElsewhere
+  const forPlan = ', for the plan of its install'
+  return goldenPlan(isBegun ? await beginCheck(checks, snapshot, caller, forPlan) : check, isElsewhere)
 }
 
 /** What is known of a snapshot now. */
@@ -108,11 +116,17 @@ export async function checkOf(checks: Checks, snapshot: StoredSnapshot): Promise
 }
 
 /**
- * Starts them in the background unless they run on this snapshot already.
+ * Starts them in the background, with an entry of the audit log, unless they run on this snapshot already.
  *
+ * @param why follows the snapshot in that entry
  * @throws ProblemError `golden-busy` while they run on another one, `golden-not-found` without any
  */
-export async function beginCheck(checks: Checks, snapshot: StoredSnapshot): Promise<GoldenCheck> {
+export async function beginCheck(
+  checks: Checks,
+  snapshot: StoredSnapshot,
+  { principal, address, userAgent, requestId }: Caller,
+  why = '',
+): Promise<GoldenCheck> {
   const searches = await listGolden(checks, snapshot.shard)
   if (searches.length === 0) {
     throw problem('golden-not-found', { detail: `${snapshot.shard} has no golden searches.` })
@@ -127,6 +141,10 @@ export async function beginCheck(checks: Checks, snapshot: StoredSnapshot): Prom
     checks.faults.delete(snapshot.id)
     running.over = run(checks, running, snapshot, searches).finally(() => {
       checks.running = undefined
+    })
+    await checks.audit({
+      ...{ principal, address, userAgent, requestId, action: 'golden.check', result: 'started' },
+      ...{ target: `${snapshot.shard}: ${snapshot.name}`, detail: `${snapshot.id}${why}` },
     })
   }
   return await checkOf(checks, snapshot)

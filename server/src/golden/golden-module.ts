@@ -3,13 +3,7 @@ import type { ClientOptions } from '@vacancy/client'
 import { type Clock, dayOf } from '@vacancy/shared'
 import { problem } from '@vacancy/shared/api/errors'
 import { type ControlModule, type Handlers, moduleOf, type RouteRequest } from '@vacancy/shared/api/route'
-import {
-  GOLDEN_CHECK_ROUTES,
-  GOLDEN_LIMITS,
-  GOLDEN_ROUTES,
-  type GoldenCheck,
-  type GoldenRun,
-} from '@vacancy/shared/contract'
+import { GOLDEN_CHECK_ROUTES, GOLDEN_LIMITS, GOLDEN_ROUTES, type GoldenRun } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
@@ -56,7 +50,7 @@ export function createGoldenModule(deps: GoldenDeps): GoldenModule {
   const searches = { database, audit, cluster, nowMs: () => clock.wallMs() }
   const reach = { cluster, clients: createNodeClients(clock, connection) }
   const limits = createLimitsCache(clock)
-  const checks = createChecks({ database, clock, log, snapshots, reach, limits })
+  const checks = createChecks({ database, audit, clock, log, snapshots, reach, limits })
   return { deps, searches, reach, limits, checks, isRunning: false }
 }
 
@@ -76,33 +70,13 @@ export function goldenRoutes(module: GoldenModule): ControlModule {
   )
 }
 
-function checkHandlers(module: GoldenModule): Handlers<typeof GOLDEN_CHECK_ROUTES> {
-  const { checks } = module
+function checkHandlers({ checks }: GoldenModule): Handlers<typeof GOLDEN_CHECK_ROUTES> {
   return {
     'GET /api/v1/snapshots/{id}/golden-check': async ({ params }) =>
       await checkOf(checks, await requireStored(checks, params.id)),
-    'POST /api/v1/snapshots/{id}/golden-check': (request) => checkSnapshot(module, request),
+    'POST /api/v1/snapshots/{id}/golden-check': async ({ params, ...caller }) =>
+      await beginCheck(checks, await requireStored(checks, params.id), caller),
   }
-}
-
-async function checkSnapshot(
-  { deps, checks }: GoldenModule,
-  { params, principal, address, userAgent, requestId }: RouteRequest<'POST /api/v1/snapshots/{id}/golden-check'>,
-): Promise<GoldenCheck> {
-  const snapshot = await requireStored(checks, params.id)
-  const check = await beginCheck(checks, snapshot)
-  await deps.audit({
-    ...{
-      principal,
-      address,
-      userAgent,
-      requestId,
-      action: 'golden.check',
-      target: `${snapshot.shard}: ${snapshot.name}`,
-    },
-    ...{ result: 'started', detail: snapshot.id },
-  })
-  return check
 }
 
 function goldenHandlers(module: GoldenModule): Handlers<typeof GOLDEN_ROUTES> {

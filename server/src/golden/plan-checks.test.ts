@@ -13,7 +13,7 @@ const planOf = (change: Partial<GoldenCheck>, isElsewhere = false) => goldenPlan
 const lines = ({ checks }: ReturnType<typeof goldenPlan>) => checks.map(({ level, text }) => [level, text])
 
 test('a shard without golden searches is planned as before', () => {
-  expect(planOf({ state: 'none', of: 0 })).toEqual({ checks: [], isGrave: false, basis: '' })
+  expect(planOf({ state: 'none', of: 0 })).toEqual({ checks: [], isGrave: false, found: '' })
 })
 
 test('when all pass, the plan says so and asks for nothing more', () => {
@@ -77,5 +77,5 @@ test('a plan names ten that fail and counts the others, and depends on which one
     ['warn', '3 more golden searches do not pass'],
   ])
   expect(failing(13).checks).toHaveLength(12)
-  expect(failing(2).basis).not.toBe(failing(3).basis)
+  expect(failing(2).found).not.toBe(failing(3).found)
 })

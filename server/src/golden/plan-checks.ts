@@ -9,7 +9,7 @@ export function goldenPlan(check: GoldenCheck, isElsewhere: boolean): GoldenOfPl
   const { state, results } = check
   switch (state) {
     case 'none':
-      return { checks: [], isGrave: false, basis: '' }
+      return { checks: [], isGrave: false, found: '' }
     case 'running':
       return waiting(`golden searches are being run on this snapshot: ${check.done} of ${check.of}`)
     case 'due':
@@ -23,11 +23,11 @@ export function goldenPlan(check: GoldenCheck, isElsewhere: boolean): GoldenOfPl
 }
 
 function waiting(text: string): GoldenOfPlan {
-  return { checks: [{ id: ID, level: 'block', text }], isGrave: false, basis: '' }
+  return { checks: [{ id: ID, level: 'block', text }], isGrave: false, found: '' }
 }
 
 function unknown(text: string): GoldenOfPlan {
-  return { checks: [{ id: ID, level: 'warn', text }], isGrave: true, basis: 'unknown' }
+  return { checks: [{ id: ID, level: 'warn', text }], isGrave: true, found: 'unknown' }
 }
 
 function judged(results: readonly GoldenResult[]): GoldenOfPlan {
@@ -61,6 +61,6 @@ function judged(results: readonly GoldenResult[]): GoldenOfPlan {
         : []),
     ],
     isGrave: failed.length > 0,
-    basis: failed.map(({ id }) => id).join(),
+    found: failed.map(({ id }) => id).join(),
   }
 }

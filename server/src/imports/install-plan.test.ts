@@ -21,7 +21,7 @@ let folder: string
 let parts: InstallParts
 let close: () => Promise<void>
 let baseUrl = 'http://console:8080'
-const golden: GoldenOfPlan = { checks: [], isGrave: false, basis: '' }
+const golden: GoldenOfPlan = { checks: [], isGrave: false, found: '' }
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-install-plan-'))

@@ -37,14 +37,16 @@ export type GoldenOfPlan = {
   readonly checks: readonly PlanCheck[]
   /** The name of the shard is typed in every environment. */
   readonly isGrave: boolean
-  readonly basis: string
+  /** What they found, as far as a plan depends on it. */
+  readonly found: string
 }
 
 export type InstallParts = {
   readonly cluster: Cluster
   readonly snapshots: Snapshots
   readonly clock: Clock
-  readonly golden: (snapshot: StoredSnapshot, isAdmin: boolean) => Promise<GoldenOfPlan>
+  /** Runs them where that is due, for an admin. */
+  readonly golden: (snapshot: StoredSnapshot, look: Pick<PlanContext, 'isAdmin' | 'caller'>) => Promise<GoldenOfPlan>
   /** `http://host:port` of this control plane for nodes. */
   readonly baseUrl: () => string
 }
@@ -80,7 +82,7 @@ function waitingOf({ observations }: PlanContext): string[] {
 }
 
 const NO_LOSS: ReturnType<typeof lossChecks> = { checks: [], isHeavy: false }
-const NO_GOLDEN: GoldenOfPlan = { checks: [], isGrave: false, basis: '' }
+const NO_GOLDEN: GoldenOfPlan = { checks: [], isGrave: false, found: '' }
 
 /** The data of a shard, from the leader itself: polled values may be older than the last load. */
 async function heldBy({ cluster, clock }: InstallParts, { shard }: PlanContext): Promise<Held | undefined> {
@@ -128,7 +130,7 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
   const loss = document && !isForming ? lossOf(look, live, heldIn(document)) : NO_LOSS
   // One that cannot be installed at all is not searched.
   const isFit = snapshot?.installable === true && snapshot.shard === shard.id
-  const golden = isFit ? await parts.golden(snapshot, look.isAdmin) : NO_GOLDEN
+  const golden = isFit ? await parts.golden(snapshot, look) : NO_GOLDEN
   const data = document && {
     packages: document.packages,
     properties: document.properties,
@@ -160,7 +162,8 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
     removesData: holdsData,
     removesMuch: loss.isHeavy || golden.isGrave,
     confirmText: shard.id,
-    basis: `${digest} ${isForming ? waiting.join(',') : ''}${golden.basis === '' ? '' : ` ${golden.basis}`}`,
+    basis: `${digest} ${isForming ? waiting.join(',') : ''}`,
+    found: golden.found,
   }
 }
 

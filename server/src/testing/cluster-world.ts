@@ -89,7 +89,7 @@ export async function openClusterWorld(
       return shard
     },
     async start(request, { reason = 'because of the test', confirm = request.shard, key } = {}) {
-      const plan = await planOperation(operations, request, ADMIN)
+      const plan = await planOperation(operations, request, CALLER)
       return await startOperation(operations, { plan: plan.id, reason, confirm, key }, CALLER)
     },
     ended: (id) =>

@@ -399,7 +399,13 @@ const plan = z.object({
   validUntil: time,
   /** When the nodes reported the values that the plan was computed from. */
   observedAt: time.nullable(),
-  basis: z.object({ leader: z.string().nullable(), term: index, peersHash: z.string() }),
+  basis: z.object({
+    leader: z.string().nullable(),
+    term: index,
+    peersHash: z.string(),
+    /** What checks found that take time: another value is no change of the cluster. */
+    found: z.string().optional(),
+  }),
   /** "Transfer leadership of s3 to n3". */
   title: z.string(),
   /** The label of the button: "Transfer leadership to n3". */

@@ -248,11 +248,7 @@ export const ERRORS = {
   'person-disabled': row(409, 'The person may not sign in.', 'Enable the person first.'),
   'plan-blocked': row(409, 'The plan cannot be executed now.', 'Resolve the failed check, then plan again.'),
   'plan-not-found': row(404, 'There is no such plan.', 'Plans are kept for 10 minutes. Make a new one.'),
-  'plan-out-of-date': row(
-    409,
-    'The cluster changed since this plan was made. Nothing was executed.',
-    'Review and start the new plan.',
-  ),
+  'plan-out-of-date': row(409, 'The plan is out of date. Nothing was executed.', 'Review and start the new plan.'),
   'property-not-found': row(
     404,
     'There is no such property in the shard.',

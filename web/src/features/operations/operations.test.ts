@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { operationText } from './operation-text.ts'
 import { announcementOf, currentStep, isRunning, planAgain } from './operation-view.ts'
 import { formatPlanLink, parsePlanLink } from './plan-link.ts'
-import { outcomeOf, planChanges, requiredInput, sortChecks, spareText, whyNot } from './plan-view.ts'
+import { isOnlyFound, outcomeOf, planChanges, requiredInput, sortChecks, spareText, whyNot } from './plan-view.ts'
 import { operationOf, planOf } from './testing/operations.ts'
 import { states } from './tray-copy.ts'
 
@@ -115,6 +115,18 @@ test('a lag that changes within its check does not count', () => {
   const after = planOf({ checks: [{ id: 'lag', level: 'ok', text: 'lag 7' }] })
 
   expect(planChanges(planOf(), after)).toEqual([])
+})
+
+test('what checks found later is another plan of the same cluster', () => {
+  const { basis } = planOf()
+  const found = planOf({
+    basis: { ...basis, found: 'old' },
+    checks: [{ id: 'golden', level: 'warn', text: '1 of 3 golden searches lose their results' }],
+  })
+
+  expect(isOnlyFound(planOf(), found)).toBe(true)
+  expect(isOnlyFound(planOf(), planOf({ basis: { ...basis, term: 43, found: 'old' } }))).toBe(false)
+  expect(planChanges(planOf(), found)).toEqual(['Warning: 1 of 3 golden searches lose their results.'])
 })
 
 test('a new term with the same leader counts', () => {

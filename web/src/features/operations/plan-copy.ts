@@ -5,6 +5,8 @@ export const plan = {
   preparing: 'Preparing the plan…',
   unlistedChange: 'The cluster changed in a way that the checks do not show.',
   changedTitle: 'The cluster changed since this plan was made. Nothing was executed.',
+  foundTitle: 'The checks found more since this plan was made. Nothing was executed.',
+  tooOld: 'The plan was older than a minute. Nothing was executed.',
   changedHint: 'Review the updated plan below, then confirm again.',
   useNew: 'Use the updated plan',
   readFirst: 'The plan changed: review it first.',

@@ -29,6 +29,7 @@ import { focusOperation } from './focus-operation.ts'
 import * as copy from './plan-copy.ts'
 import {
   isBlocked,
+  isOnlyFound,
   outcomeOf,
   planChanges,
   REASON_CHARACTERS_MAX,
@@ -123,7 +124,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const form = useId()
   const [reason, setReason] = useState('')
   const [typed, setTyped] = useState('')
-  const [changes, setChanges] = useState<readonly string[]>([])
+  const [refused, setRefused] = useState<Change>()
   const start = useStartOperation()
   const queries = useQueryClient()
   const query = usePlan(request, !start.isPending)
@@ -134,19 +135,21 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const [read, setRead] = useState<{ readonly plan: Plan; readonly request: PlanRequest }>()
   if (!isSettling && read?.request !== request) setRead({ plan, request })
   const isMoved = !isSettling && read?.request === request && keyOf(read.plan) !== keyOf(plan)
-  const shownChanges = isMoved ? changesBetween(read.plan, plan) : changes
+  const change = isMoved ? changeBetween(read.plan, plan) : refused
   const why = !plan
     ? copy.plan.preparing
     : isMoved
       ? copy.plan.readFirst
       : whyNot(plan, { reason, typed }, whyNotAdmin ?? '')
+  // The operation that was in the way has ended.
+  const isBusyOver = start.error?.code === 'shard-busy' && plan !== undefined && !isBlocked(plan)
   useAnnounceChanges(isSettling ? undefined : plan)
   const focusBack = useFocusBack()
 
   const run = (event?: FormEvent) => {
     event?.preventDefault()
     if (!plan || isSettling || why !== '' || start.isPending) return
-    setChanges([])
+    setRefused(undefined)
     start.mutate(
       { plan: plan.id, reason: reason.trim(), confirm: typed.trim() },
       {
@@ -158,7 +161,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
           const next = problem.code === 'plan-out-of-date' ? (problem.more['plan'] as Plan | undefined) : undefined
           if (!next) return
           // The new plan replaces the old one: its differences are shown and nothing runs until confirmed again.
-          setChanges(changesBetween(plan, next))
+          setRefused(changeBetween(plan, next))
           setRead({ plan: next, request })
           queries.setQueryData(planKey(request), next)
         },
@@ -185,10 +188,8 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
         />
       }
     >
-      {shownChanges.length > 0 && (
-        <PlanChanged changes={shownChanges} onRead={isMoved ? () => setRead({ plan, request }) : undefined} />
-      )}
-      {start.error && changes.length === 0 && <StartFailed problem={start.error} />}
+      {change && <PlanChanged {...change} onRead={isMoved ? () => setRead({ plan, request }) : undefined} />}
+      {start.error && refused === undefined && !isBusyOver && <StartFailed problem={start.error} />}
       {query.error && <ErrorState error={query.error} onRetry={() => void query.refetch()} />}
       {!plan && !query.error && <Skeleton rows={8} />}
       {plan && (
@@ -303,20 +304,18 @@ function useAnnounceChanges(plan: Plan | undefined): void {
 /** What a plan depends on: another key is another plan. */
 const keyOf = ({ basis, node }: Plan) => JSON.stringify([basis, node])
 
-function changesBetween(before: Plan, after: Plan): readonly string[] {
+type Change = { readonly title: string; readonly changes: readonly string[] }
+
+function changeBetween(before: Plan, after: Plan): Change {
   const found = planChanges(before, after)
-  return found.length > 0 ? found : [copy.plan.unlistedChange]
+  if (keyOf(before) === keyOf(after)) return { title: copy.plan.tooOld, changes: found }
+  const title = isOnlyFound(before, after) ? copy.plan.foundTitle : copy.plan.changedTitle
+  return { title, changes: found.length > 0 ? found : [copy.plan.unlistedChange] }
 }
 
-type ChangedProps = { readonly changes: readonly string[]; readonly onRead: (() => void) | undefined }
-
-function PlanChanged({ changes, onRead }: ChangedProps) {
+function PlanChanged({ title, changes, onRead }: Change & { readonly onRead: (() => void) | undefined }) {
   return (
-    <Banner
-      level="warn"
-      title={copy.plan.changedTitle}
-      actions={onRead && <Button onClick={onRead}>{copy.plan.useNew}</Button>}
-    >
+    <Banner level="warn" title={title} actions={onRead && <Button onClick={onRead}>{copy.plan.useNew}</Button>}>
       <ul className="list-disc ps-4">
         {changes.map((change) => (
           <li key={change}>{change}</li>

@@ -103,6 +103,11 @@ export function planChanges(before: Plan, after: Plan): string[] {
   return changes
 }
 
+/** Whether the checks of a plan found something new, and the cluster is as it was. */
+export function isOnlyFound({ basis: was }: Plan, { basis: is }: Plan): boolean {
+  return was.leader === is.leader && was.term === is.term && was.peersHash === is.peersHash && was.found !== is.found
+}
+
 function membersChanged(before: Plan, after: Plan): string {
   const roles = new Map(before.before.nodes.map((node) => [node.node, node.role]))
   const moved = after.before.nodes
