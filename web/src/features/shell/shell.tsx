@@ -162,15 +162,13 @@ const problemsOf = ({ missing, counts, attention }: LiveValue<'summary'>): Probl
 const SHOWS_NODES = [routes.overview(), routes.shards(), routes.topology()]
 const showsNodes = (path: string) => SHOWS_NODES.includes(path) || path.startsWith(`${routes.shards()}/`)
 
-/** Conditions of the whole page: disconnected, paused, read-only role, sources without response. */
+/** Conditions of the whole page: disconnected, paused, sources without response. */
 function Banners() {
-  const me = useMe()
   const path = usePath()
   const { link, paused } = useLiveStatus()
   const { missing: all, nodes, worst } = useLive('summary', problemsOf).data ?? NONE_MISSING
   const missing = showsNodes(path) ? all.filter((source) => !isNodeSource(source) && isOther(source)) : all
-  const isReader = !may(me, 'operator')
-  if (link.state !== 'offline' && !paused && !isReader && missing.length === 0) return null
+  if (link.state !== 'offline' && !paused && missing.length === 0) return null
   return (
     <div data-no-print="" className="flex flex-col gap-2 px-4 pt-3 md:px-6">
       {link.state === 'offline' && (
@@ -204,11 +202,6 @@ function Banners() {
         <Suspense>
           <MissingBanner missing={missing} nodes={nodes} worst={showsNodes(path) ? undefined : worst} />
         </Suspense>
-      )}
-      {isReader && (
-        <Banner level="info" title={copy.banners.readOnly}>
-          {copy.banners.readOnlyHint}
-        </Banner>
       )}
     </div>
   )
@@ -400,6 +393,11 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
         <span className="max-sm:sr-only">{copy.product}</span>
       </a>
       <EnvironmentLabel environment={me.environment} />
+      {!may(me, 'operator') && (
+        <span data-tip={copy.banners.readOnlyHint} className="text-small text-text-2 max-md:sr-only">
+          {copy.banners.readOnly}
+        </span>
+      )}
       <button
         type="button"
         aria-haspopup="dialog"
