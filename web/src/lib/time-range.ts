@@ -61,7 +61,9 @@ function timeOf(text: string, now: number, start: number | undefined): number | 
   // A day that its month does not have.
   if (Number.isNaN(at) || (date !== undefined && isoOf(at).slice(0, 10) !== date)) return undefined
   if (date !== undefined) return at
-  if (start !== undefined) return at > start ? at : at + RANGE_MAX_MS
+  if (start !== undefined && at > start) return at
+  // Past midnight; an end that is still to come was typed by mistake.
+  if (start !== undefined) return at + RANGE_MAX_MS > now ? undefined : at + RANGE_MAX_MS
   return at > now ? at - RANGE_MAX_MS : at
 }
 
