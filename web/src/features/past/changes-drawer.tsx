@@ -11,9 +11,9 @@ import { CopyButton } from '../../ui/copy-button.tsx'
 import { Drawer } from '../../ui/dialog.tsx'
 import { EventList } from '../../ui/event-list.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Panel } from '../../ui/panel.tsx'
+import { Panel, Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
-import { useChanges } from './queries.ts'
+import { useChanges, useRecordedFrom } from './queries.ts'
 
 const BEFORE_MS = 15 * 60_000
 
@@ -29,39 +29,58 @@ const iso = (at: number) => new Date(at).toISOString()
 const typedText = (at: string) => rangeText({ from: at, to: 'now' }).split('..')[0] ?? at
 
 export default function ChangesDrawer({ at, shard, onClose }: ChangesDrawerProps) {
-  const [moments, setMoments] = useState<Moments>({ from: iso(at - BEFORE_MS), to: iso(at) })
-  const query = useChanges(moments.from, moments.to, shard)
+  const { data, error } = useRecordedFrom()
   return (
     <Drawer open title={copy.changes.title} onClose={onClose} wide>
-      <div className="flex flex-col gap-4">
-        <MomentFields moments={moments} onChange={setMoments} />
-        <Panel
-          title={copy.changes.differences}
-          query={query}
-          actions={
-            query.data && (
-              <CopyButton
-                kind="quiet"
-                label={copy.changes.note}
-                text={() => incidentNote(shard, query.data, location.href)}
-              />
-            )
-          }
-        >
-          {(data) => <Differences changes={data.changes} />}
-        </Panel>
-        {query.data && (
-          <Panel title={copy.changes.events}>
-            {query.data.events.length === 0 ? (
-              <p className="text-text-2">{copy.changes.noEvents}</p>
-            ) : (
-              <EventList label={copy.changes.events} events={query.data.events} isLinked />
-            )}
-            {query.data.more && <p className="pt-2 text-small text-text-2">{copy.changes.more}</p>}
-          </Panel>
-        )}
-      </div>
+      {data || error ? (
+        <Changes first={firstOf(at, data?.oldest ?? null)} last={iso(at)} shard={shard} />
+      ) : (
+        <Skeleton rows={8} />
+      )}
     </Drawer>
+  )
+}
+
+/** A while before, or when the recording began if that is later. */
+export function firstOf(at: number, oldest: string | null): string {
+  const known = oldest === null ? Number.NEGATIVE_INFINITY : Date.parse(oldest)
+  return iso(known < at ? Math.max(known, at - BEFORE_MS) : at - BEFORE_MS)
+}
+
+type ChangesProps = Pick<ChangesDrawerProps, 'shard'> & { readonly first: string; readonly last: string }
+
+function Changes({ first, last, shard }: ChangesProps) {
+  const [moments, setMoments] = useState<Moments>({ from: first, to: last })
+  const query = useChanges(moments.from, moments.to, shard)
+  return (
+    <div className="flex flex-col gap-4">
+      <MomentFields moments={moments} onChange={setMoments} />
+      <Panel
+        title={copy.changes.differences}
+        query={query}
+        actions={
+          query.data && (
+            <CopyButton
+              kind="quiet"
+              label={copy.changes.note}
+              text={() => incidentNote(shard, query.data, location.href)}
+            />
+          )
+        }
+      >
+        {(data) => <Differences changes={data.changes} />}
+      </Panel>
+      {query.data && (
+        <Panel title={copy.changes.events}>
+          {query.data.events.length === 0 ? (
+            <p className="text-text-2">{copy.changes.noEvents}</p>
+          ) : (
+            <EventList label={copy.changes.events} events={query.data.events} isLinked />
+          )}
+          {query.data.more && <p className="pt-2 text-small text-text-2">{copy.changes.more}</p>}
+        </Panel>
+      )}
+    </div>
   )
 }
 

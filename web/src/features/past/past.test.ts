@@ -1,7 +1,7 @@
 import type { PastChanges } from '@vacancy/shared/contract'
 import { describe, expect, test } from 'vitest'
 import { momentOf } from '../../lib/past.ts'
-import { incidentNote } from './changes-drawer.tsx'
+import { firstOf, incidentNote } from './changes-drawer.tsx'
 import { hasPast, shardOf, windowAround } from './moments.ts'
 
 const HOUR = 3_600_000
@@ -13,6 +13,13 @@ test('a moment of a URL is a time in UTC; anything else shows now', () => {
   expect(of('2026-11-20T18:00:00Z')).toBe('2026-11-20T18:00:00.000Z')
   expect(of('2026-11-20T18:00Z')).toBe('2026-11-20T18:00:00.000Z')
   for (const other of ['', 'now', '18:00', '2026-11-20', '2026-13-20T18:00:00Z']) expect(of(other)).toBeUndefined()
+})
+
+test('what changed begins a quarter of an hour before, or when the recording began', () => {
+  const before = (minutes: number) => new Date(NOW - minutes * 60_000).toISOString()
+  expect(firstOf(NOW, before(60))).toBe(before(15))
+  expect(firstOf(NOW, before(4))).toBe(before(4))
+  expect(firstOf(NOW, null)).toBe(before(15))
 })
 
 test('the scrubber shows the time around a moment, up to now', () => {
