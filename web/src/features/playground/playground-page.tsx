@@ -446,6 +446,8 @@ function RequestForm({ id, command, fault, restoredAt, onStartOver, onRun, child
         aria-label={copy.page.request}
         data-command={command}
         className="flex min-w-0 flex-col gap-3"
+        // Its own check names the first field that is missing, in the order of the form.
+        noValidate
         onSubmit={(event) => {
           event.preventDefault()
           onRun()

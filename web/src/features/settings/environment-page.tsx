@@ -21,6 +21,11 @@ const KINDS = (['development', 'staging', 'production'] as const).map((value) =>
   hint: copy.environment.kindHints[value],
 }))
 
+/** A label that is the name of the kind follows it. */
+function ofKind({ kind: before, label }: Environment, kind: Environment['kind']): Environment {
+  return { kind, label: label.trim().toLowerCase() === before ? kind.toUpperCase() : label }
+}
+
 export function EnvironmentPage() {
   const settings = useSettings()
   return (
@@ -69,7 +74,7 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
       <RadioGroup
         label={copy.environment.kind}
         value={environment.kind}
-        onChange={(kind) => setEnvironment({ ...environment, kind })}
+        onChange={(kind) => setEnvironment(ofKind(environment, kind))}
         options={KINDS.map((kind) => ({ ...kind, disabled: why !== undefined }))}
       />
       <TextField
