@@ -144,6 +144,7 @@ const IMPORT_MEANINGS: Meanings<typeof IMPORT_LIMITS> = {
   codecFileCharactersMax: 'Characters of a codec file.',
   folderFilesMax: 'Files listed of the import folder.',
   errorsKept: 'Row errors kept of an import.',
+  alikeMax: 'Kinds of equal row errors that are counted together on a page.',
   logLinesMax: 'Log lines kept of an import.',
   ratesMax: 'Rates kept of an import, for its chart.',
   pullMs: 'Time for a node to fetch a snapshot, retries included, in milliseconds.',

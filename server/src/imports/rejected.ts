@@ -2,7 +2,13 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import type { FileKind, ImportError, REJECTED_FILES } from '@vacancy/shared/contract'
+import {
+  type AlikeErrors,
+  type FileKind,
+  IMPORT_LIMITS,
+  type ImportError,
+  type REJECTED_FILES,
+} from '@vacancy/shared/contract'
 
 /** Maximum length of a row on a page; downloads have the whole row. */
 const ROW_CHARACTERS_MAX = 2_000
@@ -46,26 +52,32 @@ export async function keptOf(file: string): Promise<KeptRows> {
 }
 
 export async function errorsPage(
-  file: string,
+  errorsFile: string,
   query: {
     readonly kind?: string | undefined
     readonly text?: string | undefined
     readonly cursor: number
     readonly limit: number
   },
-): Promise<{ errors: ImportError[]; next: number | null; total: number }> {
+): Promise<{ errors: ImportError[]; next: number | null; total: number; alike: AlikeErrors[] }> {
   const errors: ImportError[] = []
+  const alike = new Map<string, AlikeErrors>()
   const text = query.text?.toLowerCase()
   let total = 0
-  for await (const kept of keptIn(file)) {
+  for await (const kept of keptIn(errorsFile)) {
     if (query.kind !== undefined && kept.kind !== query.kind) continue
     const error = errorOf(kept)
     if (text !== undefined && !isFound(error, text)) continue
     if (total >= query.cursor && errors.length < query.limit) errors.push(error)
     total++
+    const { file, column, name, kind, value, message, line } = error
+    const key = JSON.stringify([file, column, kind, value, message])
+    const first = alike.get(key) ?? { file, column, name, kind, value, message, line, count: 0 }
+    alike.set(key, { ...first, count: first.count + 1 })
   }
   const end = query.cursor + errors.length
-  return { errors, next: end < total ? end : null, total }
+  const most = [...alike.values()].sort((a, b) => b.count - a.count).slice(0, IMPORT_LIMITS.alikeMax)
+  return { errors, next: end < total ? end : null, total, alike: most }
 }
 
 function isFound({ file, line, value, message, row }: ImportError, text: string): boolean {

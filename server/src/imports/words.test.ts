@@ -6,7 +6,7 @@ import type { REJECTED_FILES } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { countersOf } from './build-import.ts'
 import { difference, type Side } from './compare.ts'
-import { csvCell, keptOf, rejectedFile } from './rejected.ts'
+import { csvCell, errorsPage, keptOf, rejectedFile } from './rejected.ts'
 import { cleanName } from './upload-files.ts'
 
 test.each([
@@ -132,6 +132,18 @@ describe('rejected', () => {
     )
 
     expect([[...lines.packages], rows]).toEqual([[5, 6, 7, 20, 21, 22], 2])
+  })
+
+  test('errors that differ only in their lines are counted together, the most frequent first', async () => {
+    const unknown = { column: 6, name: 'rate_feature', value: 'pool', kind: 'feature', message: 'is not in the list' }
+    const file = fileOf(stored({ line: 2 }), ...[3, 4, 5].map((line) => stored({ line, ...unknown })))
+
+    const { alike } = await errorsPage(file, { cursor: 0, limit: 2 })
+    expect(alike).toMatchObject([
+      { ...unknown, line: 3, count: 3 },
+      { value: 'x', line: 2, count: 1 },
+    ])
+    expect((await errorsPage(file, { cursor: 0, limit: 2, kind: 'number' })).alike).toHaveLength(1)
   })
 
   const download = async (file: string, which: (typeof REJECTED_FILES)[number]) =>

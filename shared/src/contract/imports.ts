@@ -26,6 +26,7 @@ export const IMPORT_LIMITS = {
   codecFileCharactersMax: 16_384,
   folderFilesMax: 500,
   errorsKept: 10_000,
+  alikeMax: 200,
   logLinesMax: 200,
   ratesMax: 60,
   /** Time a node has to fetch a snapshot, retries included. */
@@ -222,6 +223,14 @@ const importError = z.object({
   row: z.string().nullable(),
 })
 export type ImportError = z.infer<typeof importError>
+
+/** Errors that differ only in their lines. */
+const alikeErrors = importError.omit({ row: true, line: true }).extend({
+  /** Of the first of them. */
+  line: count,
+  count,
+})
+export type AlikeErrors = z.infer<typeof alikeErrors>
 
 export const REJECTED_FILES = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
 
@@ -476,6 +485,8 @@ export const IMPORT_ROUTES = {
       next: count.nullable(),
       /** Kept errors that match. */
       total: count,
+      /** Of all that match, the most frequent first. */
+      alike: z.array(alikeErrors),
     }),
   },
   'GET /api/v1/imports/{id}/files/{file}': {

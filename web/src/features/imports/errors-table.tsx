@@ -1,10 +1,10 @@
 'use client'
 /**
- * The errors of an import, one row per error, with downloads
+ * The errors of an import, equal ones together or one row per error, with downloads
  * (docs/design/control-plane.md#imports).
  */
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
-import type { ImportError, ImportView } from '@vacancy/shared/contract'
+import type { AlikeErrors, ImportError, ImportView } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
 import { useState } from 'react'
 import { call, pathOf } from '../../lib/api.ts'
@@ -15,24 +15,22 @@ import { Button, LinkButton } from '../../ui/button.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { SelectField } from '../../ui/select.tsx'
-import type { Column } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import * as copy from './copy.ts'
 
 const AgainDialog = dynamic(() => import('./again-dialog.tsx').then((module) => module.AgainDialog), { ssr: false })
 
+/** IMPORT_LIMITS of the contract. */
+const ALIKE_MAX = 200
+
 const DOWNLOADS = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
 
-const COLUMNS: readonly Column<ImportError>[] = [
+const lineText = ({ line }: { readonly line: number }) => (line === 0 ? NONE : count(line))
+
+/** What an error and several equal ones have. */
+const WHAT: readonly Column<Omit<AlikeErrors, 'count'>>[] = [
   { id: 'file', header: copy.errors.file, rank: 2, cell: ({ file }) => file, width: '9rem' },
-  {
-    id: 'line',
-    header: copy.errors.line,
-    end: true,
-    rowHeader: true,
-    cell: ({ line }) => (line === 0 ? NONE : count(line)),
-    width: '7rem',
-  },
   {
     id: 'column',
     header: copy.errors.column,
@@ -50,6 +48,24 @@ const COLUMNS: readonly Column<ImportError>[] = [
       </span>
     ),
   },
+]
+
+const ALIKE: readonly Column<AlikeErrors>[] = [
+  {
+    id: 'rows',
+    header: copy.errors.rows,
+    end: true,
+    rowHeader: true,
+    cell: ({ count: rows }) => count(rows),
+    width: '7rem',
+  },
+  ...WHAT,
+  { id: 'line', header: copy.errors.firstLine, end: true, cell: lineText, width: '8rem' },
+]
+
+const COLUMNS: readonly Column<ImportError>[] = [
+  { id: 'line', header: copy.errors.line, end: true, rowHeader: true, cell: lineText, width: '7rem' },
+  ...WHAT,
   {
     id: 'row',
     header: copy.errors.row,
@@ -58,8 +74,9 @@ const COLUMNS: readonly Column<ImportError>[] = [
   },
 ]
 
-export function ErrorsTable({ view }: { view: ImportView }) {
-  const { id, errors } = view
+export function ErrorsTable({ view: of }: { view: ImportView }) {
+  const { id, errors } = of
+  const [view, setView] = useState('alike')
   const [kind, setKind] = useState('')
   const [text, setText] = useState('')
   const query = useInfiniteQuery({
@@ -95,10 +112,12 @@ export function ErrorsTable({ view }: { view: ImportView }) {
     >
       {({ pages }) => {
         const rows = pages.flatMap((page) => page.errors)
-        const total = pages[0]?.total ?? 0
+        const { total = 0, alike = [] } = pages[0] ?? {}
+        const hasAlike = alike.length < total
+        const isEach = !hasAlike || view === 'each'
         return (
           <div className="flex flex-col gap-3 p-4">
-            <NextSteps view={view} errors={errors} />
+            <NextSteps view={of} errors={errors} />
             <div className="flex flex-wrap items-end gap-3">
               <SelectField
                 label={copy.errors.kind}
@@ -116,12 +135,25 @@ export function ErrorsTable({ view }: { view: ImportView }) {
                 value={text}
                 onChange={setText}
               />
+              {hasAlike && (
+                <SelectField
+                  label={copy.errors.views}
+                  value={view}
+                  onChange={setView}
+                  options={(['alike', 'each'] as const).map((value) => ({ value, label: copy.errors[value] }))}
+                />
+              )}
               <p className="text-small text-text-2">
-                {copy.errors.count(total)} {errors.count > errors.kept && copy.errors.ofKept(count(errors.kept))}
+                {copy.errors.count(total)} {errors.count > errors.kept && copy.errors.ofKept(count(errors.kept))}{' '}
+                {!isEach && alike.length === ALIKE_MAX && copy.errors.ofAlike(count(alike.length))}
               </p>
             </div>
-            <VirtualTable label={copy.errors.title} rows={rows} columns={COLUMNS} rowKey={keyOf} total={total} />
-            {query.hasNextPage && (
+            {isEach ? (
+              <VirtualTable label={copy.errors.title} rows={rows} columns={COLUMNS} rowKey={keyOf} total={total} />
+            ) : (
+              <Table label={copy.errors.title} rows={alike} columns={ALIKE} rowKey={keyOf} />
+            )}
+            {isEach && query.hasNextPage && (
               <Button onClick={() => void query.fetchNextPage()} busy={query.isFetchingNextPage}>
                 {copy.errors.more}
               </Button>
@@ -163,4 +195,4 @@ function downloadsOf({ keptOf }: NonNullable<ImportView['errors']>): (typeof DOW
   )
 }
 
-const keyOf = ({ file, line, column, kind }: ImportError) => `${file} ${line} ${column} ${kind}`
+const keyOf = ({ file, line, column, kind }: Omit<AlikeErrors, 'count'>) => `${file} ${line} ${column} ${kind}`
