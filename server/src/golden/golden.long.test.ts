@@ -133,7 +133,7 @@ test('the plan of an install runs them on the snapshot, and names the one that w
   expect(done.basis.found).not.toBe(first.basis.found)
   const { body: audit } = await admin.call('GET', '/api/v1/audit?action=golden.check')
   expect(audit.entries).toMatchObject([
-    { principal: { name: 'ops' }, result: 'started', detail: `${snapshot}, for the plan of its install` },
+    { actorKind: 'person', result: 'started', detail: `${snapshot}, for the plan of its install` },
   ])
   expect(golden(done)).toEqual([
     ['warn', '1 of 3 golden searches lose their results'],
