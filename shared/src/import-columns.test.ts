@@ -114,7 +114,7 @@ test.each([
 
 test.each([
   ['packages', 'p;r;2026-11-20;3;120;', 'separates its cells by semicolons; save the file with commas'],
-  ['packages', 'p\tr\t2026-11-20\t3\t120\t', 'separates its cells by tabs; save the file with commas'],
+  ['packages', 'p\tr\t2026-11-20\t3\t120\t', 'use vacancy import-source with "delimiter": "\\t"'],
   ['packages', 'PropertyID;RoomType;Date;Availability;FinalPrice;RateFeature', 'separates its cells by semicolons'],
   ['properties', 'p;S;A;t;c;3;47,5;11,2;', 'separates its cells by semicolons; save the file with commas'],
   [

@@ -95,13 +95,16 @@ export function readImportHeader(
   return { kind: 'refused', reason: `is a header${count}${what}; the columns are ${columns.join(', ')}` }
 }
 
-const SEPARATORS = { ';': 'semicolons', '\t': 'tabs', '|': 'bars' } as const
+/** Each with how a mapping of import-source names it. */
+const SEPARATORS = { ';': ['semicolons', ';'], '\t': ['tabs', '\\t'], '|': ['bars', '|'] } as const
 
 /** Completes "hotels.csv …" for a row that has too few commas and more of another sign than cells. */
 export function otherSeparator(cells: readonly string[]): string | undefined {
   const row = cells.join(',')
   const found = Object.entries(SEPARATORS).find(([sign]) => row.split(sign).length > Math.max(cells.length, 3))
-  return found && `separates its cells by ${found[1]}; save the file with commas`
+  if (found === undefined) return undefined
+  const [, [name, written]] = found
+  return `separates its cells by ${name}; save the file with commas, or use vacancy import-source with "delimiter": "${written}"`
 }
 
 /** Cells of data that begin with a digit or a sign; a word in all of them is the name of a column. */
@@ -144,6 +147,11 @@ function isHeaderRow(file: ImportFileKind, cells: readonly string[]): boolean {
 function knownNames(file: ImportFileKind, cells: readonly string[]): number {
   const columns: readonly string[] = IMPORT_COLUMNS[file]
   return new Set(cells.map((cell) => columnOf(columns, cell)).filter((column) => column >= 0)).size
+}
+
+/** The column that a name means, as in a header; undefined for none. */
+export function importColumnOf(file: ImportFileKind, name: string): string | undefined {
+  return IMPORT_COLUMNS[file][columnOf(IMPORT_COLUMNS[file], name)]
 }
 
 /** @returns -1 for an unknown name */

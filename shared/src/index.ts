@@ -42,10 +42,12 @@ export {
   firstCells,
   IMPORT_COLUMNS,
   type ImportFileKind,
+  importColumnOf,
   importFileOf,
   otherSeparator,
   readImportHeader,
 } from './import-columns.ts'
+export { FORM_ROWS, otherForm } from './import-forms.ts'
 export { CATCH_UP, type MemberOperation } from './membership.ts'
 export { knownValues, nearestName, snakeCase, spellingOf, suggestion, unknownName } from './names.ts'
 export { groupDigits, utcText } from './numbers.ts'

@@ -91,6 +91,8 @@ test.each([
   expect(opened).toMatchObject({ dataStart, firstLine, bytes: content.length })
 })
 
+const UTF16 = 'is UTF-16; save it as UTF-8, or use vacancy import-source with "encoding": "utf-16le"'
+
 test('UTF-16 is refused as a whole', () => {
   const path = join(folder, 'wide.csv')
   writeFileSync(path, Buffer.from('\ufeffPropertyID,', 'utf16le'))
@@ -98,7 +100,7 @@ test('UTF-16 is refused as a whole', () => {
   const opened = openCsv(path, 'packages')
 
   closeSync(opened.file)
-  expect(opened.fault).toEqual({ kind: 'form', message: 'is UTF-16; save it as UTF-8' })
+  expect(opened.fault).toEqual({ kind: 'form', message: UTF16 })
 })
 
 test('a header in another order determines the columns', () => {
@@ -133,7 +135,7 @@ test('ranges are many enough for all threads, and not tiny', () => {
 })
 
 test.each([
-  ['UTF-16, the other way round', Buffer.from([0xfe, 0xff, 0x00, 0x70]), 'is UTF-16; save it as UTF-8'],
+  ['UTF-16, the other way round', Buffer.from([0xfe, 0xff, 0x00, 0x70]), UTF16],
   ['compressed', Buffer.from([0x1f, 0x8b, 0x08]), 'is compressed; unpack it first'],
   [
     'a workbook',
@@ -180,4 +182,33 @@ test('a file that became shorter while it was read is an error', () => {
 
   expect(() => nextBlock(blocks)).toThrow(/shorter\.csv became shorter while it was read/)
   closeSync(file)
+})
+
+test.each<[string, 'properties' | 'packages', string, string]>([
+  [
+    'dates in another form',
+    'packages',
+    'p,r,10.09.2026,1,120,\np,r,11.09.2026,1,120,\n',
+    'line 1 Date "10.09.2026" looks like DD.MM.YYYY, as in the rows around it; a mapping of vacancy import-source reads it with "date": "DD.MM.YYYY"',
+  ],
+  [
+    'decimals with a comma',
+    'packages',
+    'p,r,2026-09-10,1,120,\np,r,2026-09-11,1,"1.120,50",\n',
+    'line 2 FinalPrice "1.120,50" looks like a decimal with a comma, as in the rows around it; a mapping of vacancy import-source reads it with "decimal": ",", "thousands": "."',
+  ],
+  [
+    'columns in another order and decimals with a comma',
+    'properties',
+    'PropertyID,Segment,Area,PropertyType,Category,Stars,Longitude,Latitude,Amenities\np,S,A,t,c,4,8.5,"47,3",\n',
+    'line 2 Latitude "47,3" looks like a decimal with a comma, as in the rows around it; a mapping of vacancy import-source reads it with "decimal": ","',
+  ],
+])('a file with %s has one error (each row used to have one)', (_, kind, content, message) => {
+  const path = join(folder, 'form.csv')
+  writeFileSync(path, content)
+
+  const opened = openCsv(path, kind)
+
+  closeSync(opened.file)
+  expect(opened.fault).toEqual({ kind: 'form', message })
 })

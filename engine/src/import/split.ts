@@ -6,9 +6,17 @@
  */
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
-import { formatOf, IMPORT_COLUMNS, type ImportFileKind, readImportHeader, VacancyError } from '@vacancy/shared'
+import {
+  FORM_ROWS,
+  formatOf,
+  IMPORT_COLUMNS,
+  type ImportFileKind,
+  otherForm,
+  readImportHeader,
+  VacancyError,
+} from '@vacancy/shared'
 import type { Opened } from '@vacancy/shared/node'
-import { type ColumnOrder, cellTexts, createCells, LINE_BYTES_MAX, readRecord } from './csv.ts'
+import { arrangeCells, type ColumnOrder, cellTexts, createCells, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
 
 const NEWLINE = 0x0a
@@ -56,7 +64,8 @@ export function openCsv(path: string, kind: ImportFileKind): CsvFile {
       return { ...csv, dataStart: bytes, firstLine: 1, fault }
     }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
-    return { ...csv, ...findData(kind, head, start, bytes) }
+    const data = findData(kind, head, start, bytes)
+    return { ...csv, ...data, ...(!data.fault && findForm(kind, head, bytes, data)) }
   } catch (cause) {
     if (file !== undefined) closeSync(file)
     throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
@@ -101,6 +110,36 @@ function findData(kind: ImportFileKind, head: Uint8Array, start: number, bytes: 
     line += cells.lines
   }
   return { dataStart: at, firstLine: line }
+}
+
+/** A form of dates or decimals that every row seems to have is an error of the file. */
+function findForm(
+  kind: ImportFileKind,
+  head: Uint8Array,
+  bytes: number,
+  { dataStart, firstLine, order }: Data,
+): Pick<CsvFile, 'dataStart' | 'fault'> | undefined {
+  const cells = createCells()
+  const rows: string[][] = []
+  const lines: number[] = []
+  let line = firstLine
+  for (let at = dataStart; at < head.length && rows.length < FORM_ROWS; at = cells.next) {
+    const scanned = readRecord(cells, head, at, head.length, head.length === bytes)
+    // A broken record has an error of its own.
+    if (scanned !== 'record' && scanned !== 'blank') break
+    if (scanned === 'record') {
+      if (order && cells.count === order.length) arrangeCells(cells, order)
+      rows.push(cellTexts(cells))
+      lines.push(line)
+    }
+    line += cells.lines
+  }
+  const form = otherForm(kind, rows)
+  if (form === undefined) return undefined
+  const { column, row, looksLike, mapping } = form
+  const value = JSON.stringify(rows[row]?.[column])
+  const message = `line ${lines[row]} ${IMPORT_COLUMNS[kind][column]} ${value} looks like ${looksLike}, as in the rows around it; a mapping of vacancy import-source reads it with ${mapping}`
+  return { dataStart: bytes, fault: { kind: 'form', message } }
 }
 
 function columnsInFile(kind: ImportFileKind, order: ColumnOrder): string[] {

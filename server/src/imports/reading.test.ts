@@ -111,8 +111,8 @@ test('rows and copies of drawn files agree with a model, whatever the pieces and
 })
 
 test('a file with other separators than commas says which', async () => {
-  expect((await read('p;r;2026-11-20;3;120;\n')).separator).toBe(
-    'separates its cells by semicolons; save the file with commas',
+  expect((await read('p;r;2026-11-20;3;120;\n')).separator).toMatch(
+    /^separates its cells by semicolons; save the file with commas/,
   )
   expect((await read(`${ROW}\n`)).separator).toBeUndefined()
 })

@@ -95,6 +95,8 @@ export const files = {
 export const heads = {
   empty: 'is empty',
   utf8: 'is not UTF-8: save it as UTF-8',
+  form: (column: string, form: string) =>
+    `has ${form} in ${column}: save it in the form that the column needs, or import it with vacancy import-source`,
   nul: 'contains NUL bytes and is not text',
   noRows: 'has no rows',
   brokenLine: (line: number) => `has an unclosed quote or an overlong line in line ${line}`,

@@ -28,6 +28,7 @@ test.each<[string, BlobPart, string | RegExp]>([
   ['an old workbook', new Uint8Array([0xd0, 0xcf, 0x11, 0xe0, 0xa1]), /^is an Excel workbook/],
   ['binary', 'a\u0000b', /NUL bytes/],
   ['separated by semicolons', 'p1;r;2026-11-24;1;1;\n', /^separates its cells by semicolons/],
+  ['of dates in another form', `${PACKAGE.replace('2026-11-24', '24.11.2026')}\n`, /^has DD\.MM\.YYYY in Date: /],
   ['not a table', '<!doctype html>\n', 'has 1 column in line 1; properties have 9, packages 6'],
   ['of too few columns', '\n\np1,a,b,c,d,5,1.1,2.2\n', 'has 8 columns in line 3; properties have 9, packages 6'],
   ['of lines without LF', 'p1,r,2026-11-24,1,1,\rp1,r,2026-11-25,1,1,\r', /carriage return only$/],

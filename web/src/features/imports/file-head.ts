@@ -3,11 +3,13 @@
  * checks every row (docs/design/control-plane.md#imports).
  */
 import {
+  FORM_ROWS,
   FORMAT_BYTES,
   firstCells,
   formatOf,
   IMPORT_COLUMNS,
   importFileOf,
+  otherForm,
   otherSeparator,
   readImportHeader,
 } from '@vacancy/shared'
@@ -72,6 +74,11 @@ function readFirstRow(
   const header = readImportHeader(kind, cells)
   if (header.kind === 'refused') return refused(copy.inLine(start + 1, header.reason))
   const data = lines.slice(header.kind === 'header' ? end : start).filter((line) => line.trim() !== '')
+  const order = header.kind === 'header' ? header.order : undefined
+  // The last row may be cut.
+  const rows = (isCut ? data.slice(0, -1) : data).slice(0, FORM_ROWS).map(firstCells)
+  const form = otherForm(kind, order ? rows.map((row) => order.map((place) => row[place] ?? '')) : rows)
+  if (form) return refused(copy.form(IMPORT_COLUMNS[kind][form.column] ?? '', form.looksLike))
   if (header.kind === 'none') return { kind, note: '', rows: data.length }
   const note = header.warning === undefined ? '' : copy.inLine(start + 1, header.warning)
   return { kind, note: header.order ? copy.otherOrder : note, rows: data.length }
