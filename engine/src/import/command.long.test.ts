@@ -67,7 +67,9 @@ test('errors go to stderr, one a line, and end with 65', () => {
   expect({ status, stdout }).toEqual({ status: 65, stdout: '' })
   expect(stderr.trimEnd().split('\n')).toEqual([
     'packages.csv:1: RateFeature (column 6) "free_wfi" is not in the codec list; the nearest entry is "free_wifi"',
-    '… and 1 more; --max-errors shows more of them',
+    '… and 1 more; --max-errors shows more of them. All, by their first:',
+    '  1 like packages.csv:1: RateFeature (column 6) "free_wfi" is not in the codec list; the nearest entry is "free_wifi"',
+    '  1 like packages.csv:3: Date (column 3) "never" is not a date YYYY-MM-DD',
     '2 errors; nothing was written',
   ])
   expect(existsSync(output)).toBe(false)
@@ -195,7 +197,9 @@ test('the summary of an import in words', () => {
 })
 
 test('one error is reported in the singular', () => {
-  expect(errorLines({ count: 1, countByKind: { date: 1 }, first: [] }).at(-1)).toBe('1 error; nothing was written')
+  expect(errorLines({ count: 1, countByKind: { date: 1 }, first: [], groups: [] }).at(-1)).toBe(
+    '1 error; nothing was written',
+  )
 })
 
 test('the bar shows share, records, rate and time left, and fits the terminal', () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import {
   addOneYear,
   type Clock,
+  type CodecList,
   dayOf,
   EXIT,
   groupDigits,
@@ -36,8 +37,8 @@ import {
   type ImportSummary,
   SEED_FILE,
 } from './import.ts'
-import { type ImportProgress, inMillions, progressLine } from './progress.ts'
-import { findingLine, printedFinding } from './row-errors.ts'
+import { type ImportProgress, inMillions, progressLine, type SourceProgress } from './progress.ts'
+import { type Finding, findingLine, printedFinding } from './row-errors.ts'
 import { buildShards, PARTS_FOLDER, SHARDS_FILE } from './shards.ts'
 
 const THREADS_MAX = 64
@@ -45,18 +46,11 @@ const THREADS_MAX = 64
 const ERRORS_KEPT_MAX = 10_000
 const ROW_BYTES_MAX = 64 * 1024 * 1024
 
-const FLAGS = {
+/** What both commands that build a snapshot have, beside their input. */
+export const SHARD_FLAG = {
   'shard-id': { ...named('ID'), required: true, summary: 'Shard that the snapshot is for.' },
-  'input-path': {
-    ...named('DIR'),
-    required: true,
-    summary: 'Folder with properties.csv, packages.csv and codecs.yml.',
-  },
-  'output-path': {
-    ...named('DIR'),
-    summary: 'Folder for seed.snapshot, created if absent. Default: the input folder.',
-  },
-  codecs: { ...named('FILE'), summary: 'Codec file. Default: codecs.yml of the input folder.' },
+} as const
+export const BUILD_FLAGS = {
   from: { ...named('DATE'), summary: 'First night to keep. Default: the present day of the shard.' },
   to: { ...named('DATE'), summary: 'Last night to keep. Default: a year from that day.' },
   'day-begins-minutes': {
@@ -91,6 +85,21 @@ const FLAGS = {
   },
 } as const
 
+const FLAGS = {
+  ...SHARD_FLAG,
+  'input-path': {
+    ...named('DIR'),
+    required: true,
+    summary: 'Folder with properties.csv, packages.csv and codecs.yml.',
+  },
+  'output-path': {
+    ...named('DIR'),
+    summary: 'Folder for seed.snapshot, created if absent. Default: the input folder.',
+  },
+  codecs: { ...named('FILE'), summary: 'Codec file. Default: codecs.yml of the input folder.' },
+  ...BUILD_FLAGS,
+} as const
+
 export const buildSnapshotCommand: Command = defineCommand({
   name: 'vacancy build-snapshot',
   component: 'build-snapshot',
@@ -100,51 +109,76 @@ export const buildSnapshotCommand: Command = defineCommand({
 })
 
 /** The import reports only through its summary and its errors. */
-const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+export const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+export type BuildFlags = FlagValues<typeof SHARD_FLAG & typeof BUILD_FLAGS>
+
+/** Where the files of a build come from. */
+export type BuildInput = {
+  /** Folder of properties.csv and packages.csv. */
+  readonly inputPath: string
+  readonly outputPath: string
+  readonly codecs: CodecList
+  /** Names the file, row and column that a person knows. */
+  readonly rename?: (finding: Finding) => Finding
+  /** Of what was done before, for the summary. */
+  readonly notes?: readonly string[]
+}
 
 async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<number> {
-  const { shardId, inputPath, outputPath = inputPath, progress, report } = flags
-  if (parseId(shardId) === undefined) throw usage(`--shard-id: ${JSON.stringify(shardId)} is not ${ID_RULE}`)
+  const { inputPath, outputPath = inputPath } = flags
+  checkShardId(flags.shardId)
   if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is not a folder`)
-  const codecFile = flags.codecs ?? join(inputPath, 'codecs.yml')
-  const codecs = loadCodecFile(codecFile, 'codecs')
-  const writer = writerOf(codecFile)
-  if (writer !== '') throw usage(`${codecFile} is still open for writing by ${writer}`)
-  const endSignals = removeOnSignal([`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER)])
-  const show = createDisplay(progress, env.clock)
+  const codecs = readCodecs(flags.codecs ?? join(inputPath, 'codecs.yml'))
+  const endSignals = removeOnSignal(unfinishedOf(outputPath))
+  const show = createDisplay(flags.progress, env.clock)
   try {
-    const options: ImportOptions = {
-      shardId,
-      inputPath,
-      outputPath,
-      codecs,
-      ...windowOf(flags, env.clock),
-      outOfWindow: flags.outOfWindow,
-      priceDecimals: flags.priceDecimals,
-      errorsMax: flags.errors === undefined ? flags.maxErrors : Math.max(flags.maxErrors, ERRORS_KEPT_MAX),
-      ...(flags.errors !== undefined && { rowBytesMax: ROW_BYTES_MAX }),
-      overwrite: flags.overwrite,
-      threads: flags.threads === 0 ? Math.min(usableCores(), THREADS_MAX) : flags.threads,
-      ...(show.progress && { onProgress: show.progress }),
-    }
-    if (flags.maxShardPackages > 0) return await runShards(flags, env, options, show)
-    const outcome = await buildSnapshot(env, options)
-    if (flags.errors !== undefined) writeErrors(flags.errors, outcome)
-    const shown = withFewerErrors(outcome, flags.maxErrors)
-    if (report !== undefined) writeReport(report, shown)
-    show.end(shown)
-    return outcome.ok ? EXIT.ok : EXIT.conflict
+    return await buildFrom({ inputPath, outputPath, codecs }, flags, env, show)
   } finally {
     show.clear()
     endSignals()
   }
 }
 
+/** @returns the exit code */
+export async function buildFrom(input: BuildInput, flags: BuildFlags, env: Env, show: Display): Promise<number> {
+  const options: ImportOptions = {
+    shardId: flags.shardId,
+    inputPath: input.inputPath,
+    outputPath: input.outputPath,
+    codecs: input.codecs,
+    ...windowOf(flags, env.clock),
+    outOfWindow: flags.outOfWindow,
+    priceDecimals: flags.priceDecimals,
+    errorsMax: flags.errors === undefined ? flags.maxErrors : Math.max(flags.maxErrors, ERRORS_KEPT_MAX),
+    ...(flags.errors !== undefined && { rowBytesMax: ROW_BYTES_MAX }),
+    overwrite: flags.overwrite,
+    threads: threadsOf(flags),
+    ...(show.progress && { onProgress: show.progress }),
+  }
+  if (flags.maxShardPackages > 0) return await runShards(flags, env, options, input, show)
+  return endWith(shownBy(input, await buildSnapshot(env, options)), flags, show)
+}
+
+/** Writes the files of errors and report, and shows the outcome. @returns the exit code */
+export function endWith(
+  outcome: ImportOutcome,
+  flags: Pick<BuildFlags, 'errors' | 'maxErrors' | 'report'>,
+  show: Display,
+): number {
+  if (flags.errors !== undefined) writeErrors(flags.errors, outcome)
+  const shown = withFewerErrors(outcome, flags.maxErrors)
+  if (flags.report !== undefined) writeReport(flags.report, shown)
+  show.end(shown)
+  return outcome.ok ? EXIT.ok : EXIT.conflict
+}
+
 /** Prints each shard when it is built. An error in one ends all. */
 async function runShards(
-  flags: FlagValues<typeof FLAGS>,
+  flags: BuildFlags,
   env: Env,
   options: ImportOptions,
+  input: BuildInput,
   show: Display,
 ): Promise<number> {
   const built = await buildShards(env, {
@@ -152,33 +186,56 @@ async function runShards(
     packagesMax: flags.maxShardPackages,
     onShard: (summary) => show.end({ ok: true, summary }),
   })
-  if (flags.errors !== undefined && !built.ok) writeErrors(flags.errors, built.outcome)
   if (!built.ok) {
-    const shown = withFewerErrors(built.outcome, flags.maxErrors)
-    if (flags.report !== undefined) writeReport(flags.report, shown)
     process.stderr.write(`part ${built.shardId} of the input (lines are counted in it):\n`)
-    show.end(shown)
-    return EXIT.conflict
+    return endWith(shownBy(input, built.outcome), flags, show)
   }
   if (flags.report !== undefined)
     writeFileSync(flags.report, `${JSON.stringify({ ok: true, shards: built.shards }, undefined, 2)}\n`)
-  if (flags.progress !== 'json')
-    process.stdout.write(`${built.shards.length} shards  ${join(options.outputPath, SHARDS_FILE)}\n`)
+  if (flags.progress !== 'json') {
+    const notes = (input.notes ?? []).map((note) => `note: ${note}\n`).join('')
+    process.stdout.write(`${notes}${built.shards.length} shards  ${join(options.outputPath, SHARDS_FILE)}\n`)
+  }
   return EXIT.ok
 }
 
-function usage(reason: string): VacancyError {
+/** The outcome in the words of the input. */
+function shownBy({ rename = (finding) => finding, notes = [] }: BuildInput, outcome: ImportOutcome): ImportOutcome {
+  if (outcome.ok) return { ok: true, summary: { ...outcome.summary, notes: [...notes, ...outcome.summary.notes] } }
+  const { errors } = outcome
+  const groups = errors.groups.map(({ count, first }) => ({ count, first: rename(first) }))
+  return { ok: false, errors: { ...errors, first: errors.first.map(rename), groups } }
+}
+
+export function threadsOf({ threads }: Pick<BuildFlags, 'threads'>): number {
+  return threads === 0 ? Math.min(usableCores(), THREADS_MAX) : threads
+}
+
+export function usage(reason: string): VacancyError {
   return new VacancyError('usage_error', { reason })
+}
+
+export function checkShardId(shardId: string): void {
+  if (parseId(shardId) === undefined) throw usage(`--shard-id: ${JSON.stringify(shardId)} is not ${ID_RULE}`)
+}
+
+export function readCodecs(file: string): CodecList {
+  const codecs = loadCodecFile(file, 'codecs')
+  const writer = writerOf(file)
+  if (writer !== '') throw usage(`${file} is still open for writing by ${writer}`)
+  return codecs
+}
+
+/** What a build leaves in its output folder when it is interrupted. */
+export function unfinishedOf(outputPath: string): readonly string[] {
+  return [`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER)]
 }
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function windowOf(
-  { from, to, dayBeginsMinutes }: FlagValues<typeof FLAGS>,
-  clock: Clock,
-): { firstDay: number; lastDay: number } {
+function windowOf({ from, to, dayBeginsMinutes }: BuildFlags, clock: Clock): { firstDay: number; lastDay: number } {
   const today = dayOf(clock.wallMs() - dayBeginsMinutes * 60_000)
   return { firstDay: dayOfFlag('from', from) ?? today, lastDay: dayOfFlag('to', to) ?? addOneYear(today) }
 }
@@ -191,7 +248,7 @@ function dayOfFlag(name: string, text: string | undefined): number | undefined {
 }
 
 /** An interrupted import leaves no files behind. */
-function removeOnSignal(temporary: readonly string[]): () => void {
+export function removeOnSignal(temporary: readonly string[]): () => void {
   const end = () => {
     for (const path of temporary) rmSync(path, { recursive: true, force: true })
     process.stderr.write('\ninterrupted; nothing was written\n')
@@ -223,14 +280,14 @@ function writeReport(path: string, outcome: ImportOutcome): void {
   writeFileSync(path, `${JSON.stringify(content, undefined, 2)}\n`)
 }
 
-type Display = {
-  readonly progress?: (progress: ImportProgress) => void
+export type Display = {
+  readonly progress?: (progress: ImportProgress | SourceProgress) => void
   readonly end: (outcome: ImportOutcome) => void
   /** Clears the progress bar from the terminal. */
   readonly clear: () => void
 }
 
-function createDisplay(kind: 'auto' | 'json' | 'none', clock: Clock): Display {
+export function createDisplay(kind: 'auto' | 'json' | 'none', clock: Clock): Display {
   if (kind === 'json') {
     return {
       progress: (progress) => printJson({ event: 'progress', ...progress }),
@@ -253,7 +310,7 @@ function createDisplay(kind: 'auto' | 'json' | 'none', clock: Clock): Display {
   }
   if (kind === 'none' || !process.stderr.isTTY) return { end, clear }
   let shownMs = 0
-  const progress = (now: ImportProgress) => {
+  const progress = (now: ImportProgress | SourceProgress) => {
     const nowMs = clock.monotonicMs()
     if (nowMs - shownMs < BAR_MS) return
     shownMs = nowMs
@@ -265,7 +322,7 @@ function createDisplay(kind: 'auto' | 'json' | 'none', clock: Clock): Display {
 
 const BAR_MS = 100
 
-function printJson(event: BuildEvent): void {
+function printJson(event: BuildEvent | ({ event: 'progress' } & SourceProgress)): void {
   process.stdout.write(`${JSON.stringify(event)}\n`)
 }
 
@@ -284,11 +341,12 @@ export function summaryLines(summary: ImportSummary): string[] {
   ]
 }
 
-export function errorLines({ count, first }: ImportErrors): string[] {
+export function errorLines({ count, first, groups }: ImportErrors): string[] {
   const more = count - first.length
   return [
     ...first.map(printedFinding),
-    ...(more > 0 ? [`… and ${groupDigits(more)} more; --max-errors shows more of them`] : []),
+    ...(more > 0 ? [`… and ${groupDigits(more)} more; --max-errors shows more of them. All, by their first:`] : []),
+    ...(more > 0 ? groups.map((group) => `  ${groupDigits(group.count)} like ${printedFinding(group.first)}`) : []),
     `${groupDigits(count)} ${count === 1 ? 'error' : 'errors'}; nothing was written`,
   ]
 }

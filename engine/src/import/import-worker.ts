@@ -157,15 +157,18 @@ function explain(
 ): Explained {
   const first: { line: number; fault: Fault; row?: Uint8Array }[] = []
   let rowBytesLeft = rowBytesMax
-  const countByKind: { [kind: string]: number } = {}
+  const groups = new Map<string, { count: number; line: number; fault: Fault }>()
   explainPackages(thread, data, (line, fault, row) => {
-    countByKind[fault.kind] = (countByKind[fault.kind] ?? 0) + 1
+    const key = `${fault.kind} ${fault.column}`
+    const group = groups.get(key)
+    if (group) group.count++
+    else groups.set(key, { count: 1, line, fault })
     if (first.length >= faultsMax) return
     const isKept = row.length <= rowBytesLeft
     if (isKept) rowBytesLeft -= row.length
     first.push({ line, fault, ...(isKept && rowBytesMax > 0 && { row: row.slice() }) })
   })
-  return { first, countByKind }
+  return { first, groups: [...groups.values()] }
 }
 
 function prepareWords(

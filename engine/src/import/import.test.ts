@@ -532,6 +532,18 @@ test.each<[string, string, string[]]>([
   expect(await errorsOf()).toEqual(errors)
 })
 
+test('errors are counted by kind and column, with the first of each', async () => {
+  write(PROPERTY, `p,r,2026-09-10,1,1,\n${many(100, () => 'p,r,never,300,1,\n')}q,r,2026-09-11,1,1,\n`)
+
+  const outcome = await buildSnapshot(env, optionsOf({ errorsMax: 1 }))
+  const groups = outcome.ok ? [] : outcome.errors.groups
+  expect(groups.map(({ count, first }) => [count, printedFinding(first)])).toEqual([
+    [100, 'packages.csv:2: Date (column 3) "never" is not a date YYYY-MM-DD'],
+    [100, 'packages.csv:2: Availability (column 4) "300" is not a whole number from 0 to 255'],
+    [1, 'packages.csv:102: PropertyID (column 1) "q" is not a property of properties.csv'],
+  ])
+})
+
 test('errors of both files are reported, but none for a package of a refused property', async () => {
   write('p,S,A,t,c,9,0,0,\n', 'p,r,2026-09-10,1,1,\np,r,2026-09-10,1,1,\nq,r,2026-09-10,1,1,\n')
 

@@ -98,7 +98,11 @@ export type ImportErrors = {
   readonly countByKind: { readonly [kind: string]: number }
   /** The first errors, in file order. */
   readonly first: readonly Finding[]
+  /** The errors of one kind in one column of a file: how many, and the first of them. */
+  readonly groups: readonly ErrorGroup[]
 }
+
+export type ErrorGroup = { readonly count: number; readonly first: Finding }
 
 export type ImportOutcome =
   | { readonly ok: true; readonly summary: ImportSummary }
@@ -121,7 +125,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
     module: compileKernel('import'),
     pool: createPool(options.threads),
     files: [],
-    errors: { count: 0, countByKind: {}, first: [] },
+    errors: { count: 0, countByKind: {}, first: [], groups: [] },
     startMs: env.clock.monotonicMs(),
     phases: {},
     phase: undefined,
@@ -142,7 +146,12 @@ type Build = {
   readonly module: WebAssembly.Module
   readonly pool: WorkerPool
   readonly files: CsvFile[]
-  readonly errors: { count: number; countByKind: { [kind: string]: number }; first: Finding[] }
+  readonly errors: {
+    count: number
+    countByKind: { [kind: string]: number }
+    first: Finding[]
+    groups: { count: number; first: Finding }[]
+  }
   readonly startMs: number
   /** Seconds of each phase that has ended. */
   readonly phases: { [phase in Phase]?: number }
@@ -226,10 +235,21 @@ function noteChanges(build: Build): void {
   }
 }
 
-function addFinding({ errors, options }: Build, finding: Finding): void {
-  errors.count++
-  errors.countByKind[finding.kind] = (errors.countByKind[finding.kind] ?? 0) + 1
+function addFinding(build: Build, finding: Finding): void {
+  const { errors, options } = build
+  countFindings(build, finding, 1)
   if (errors.first.length < options.errorsMax) errors.first.push(finding)
+}
+
+/** @param first of findings of one kind, in one column of a file */
+function countFindings({ errors }: Build, { row: _row, ...first }: Finding, count: number): void {
+  errors.count += count
+  errors.countByKind[first.kind] = (errors.countByKind[first.kind] ?? 0) + count
+  const group = errors.groups.find(
+    (each) => each.first.kind === first.kind && each.first.column === first.column && each.first.file === first.file,
+  )
+  if (group) group.count += count
+  else errors.groups.push({ count, first })
 }
 
 /** @returns a copy of the line, if errors are kept and space is left */
@@ -356,14 +376,13 @@ async function explain(build: Build, staging: Staging, file: CsvFile): Promise<v
   const before = errors.count
   const faultsMax = options.errorsMax - errors.first.length
   const task = runTask(pool, 0, { kind: 'explain', faultsMax, rowBytesMax: build.rowBytesLeft })
-  const { first, countByKind } = await watched(build, staging, 'errors', file.bytes - file.dataStart, task)
+  const { first, groups } = await watched(build, staging, 'errors', file.bytes - file.dataStart, task)
   hasFailed(staging)
   for (const { line, fault, row } of first) {
     errors.first.push(findingOf(PACKAGES_FILE, line, file.columns, fault, row))
   }
-  for (const [kind, count] of Object.entries(countByKind)) {
-    errors.count += count
-    errors.countByKind[kind] = (errors.countByKind[kind] ?? 0) + count
+  for (const { count, line, fault } of groups) {
+    countFindings(build, findingOf(PACKAGES_FILE, line, file.columns, fault), count)
   }
   if (errors.count > 0 || before > 0) return
   // A thread found an error that is not in the file as read by this pass.

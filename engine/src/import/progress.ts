@@ -26,10 +26,23 @@ export type ImportProgress = {
   readonly etaSeconds?: number
 }
 
+/** Of an import from a source, before the import itself: rows become files. */
+export type SourceProgress = {
+  readonly phase: 'source'
+  readonly file: string
+  /** Bytes of the file so far. */
+  readonly done: number
+  readonly seconds: number
+}
+
 const BAR_CELLS = 24
 
 /** One line, no longer than `columns`. */
-export function progressLine(progress: ImportProgress, columns: number): string {
+export function progressLine(progress: ImportProgress | SourceProgress, columns: number): string {
+  if (progress.phase === 'source') {
+    const { file, done, seconds } = progress
+    return `reading the source    ${file}  ${Math.round(done / 1e6)} MB  ${Math.round(seconds)} s`.slice(0, columns)
+  }
   const { phase, done, total, packages, recordsPerSecond, etaSeconds } = progress
   const share = total === 0 ? 1 : done / total
   const full = Math.round(share * BAR_CELLS)

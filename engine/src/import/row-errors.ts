@@ -50,6 +50,8 @@ export type Finding = {
   readonly line: number
   readonly column: number
   readonly name: string
+  /** Of an import from a source: the column of the file, while `name` is that of the source and `line` a row of it. */
+  readonly as?: string
   readonly value: string
   readonly kind: string
   readonly message: string
@@ -85,12 +87,15 @@ export function findingLine({ row, ...finding }: Finding): string {
   })
 }
 
-export function printedFinding({ file, line, column, name, value, message }: Finding): string {
+export function printedFinding({ file, line, column, name, as, value, message }: Finding): string {
   if (line === 0) return `${file}: ${message}`
   // As JSON, so that quotes and control characters of the value are distinguishable.
   const shown = JSON.stringify(value)
-  if (column === 0) return `${file}:${line}: the line ${message}${value === '' ? '' : `: ${shown}`}`
-  return `${file}:${line}: ${name} (column ${column})${value === '' ? '' : ` ${shown}`} ${message}`
+  const isRow = as !== undefined
+  const place = isRow ? `${file} row ${line}` : `${file}:${line}`
+  if (column === 0) return `${place}: the ${isRow ? 'row' : 'line'} ${message}${value === '' ? '' : `: ${shown}`}`
+  const named = isRow ? `${name}${name === as ? '' : ` as ${as}`}` : `${name} (column ${column})`
+  return `${place}: ${named}${value === '' ? '' : ` ${shown}`} ${message}`
 }
 
 function sentenceOf(fault: Fault): string {

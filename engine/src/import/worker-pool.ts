@@ -58,7 +58,8 @@ export type PoolTask =
 
 export type Explained = {
   readonly first: readonly { readonly line: number; readonly fault: Fault; readonly row?: Uint8Array }[]
-  readonly countByKind: { readonly [kind: string]: number }
+  /** The errors of one kind in one column: how many, and the first. */
+  readonly groups: readonly { readonly count: number; readonly line: number; readonly fault: Fault }[]
 }
 
 type Answers = { encode: EncodedPart; explain: Explained; digest: Digest }
