@@ -39,6 +39,7 @@ const ENGINE_LAYERS = [
   ['cluster'],
   ['bootstrap'],
   ['data', 'registry', 'transport'],
+  ['import-source'],
   ['import', 'search', 'threads'],
   ['protocol'],
   ['snapshot', 'wal'],

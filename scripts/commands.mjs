@@ -4,6 +4,7 @@
 export const COMMANDS = {
   run: ['@vacancy/engine/cli', 'starts a standalone node'],
   'build-snapshot': ['@vacancy/engine/cli', 'builds a snapshot from properties.csv and packages.csv'],
+  'import-source': ['@vacancy/engine/cli', 'builds a snapshot from PostgreSQL, MySQL, Parquet or other CSV files'],
   'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
   inspect: ['@vacancy/engine/cli', 'shows the content of a data directory or snapshot file, and damage in it'],
   backup: ['@vacancy/engine/cli', 'backs up a running node or shard to a snapshot file'],

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '@vacancy/testkit/free-port'
-import { startPostgres } from '@vacancy/testkit/postgres'
+import { queryDatabase, startPostgres } from '@vacancy/testkit/postgres'
 import { startProgram } from '@vacancy/testkit/program'
 import { expect, test } from 'vitest'
 import { allCommandsOf, ROOT, read } from './testing/blocks.ts'
@@ -14,8 +14,23 @@ const TODAY = new Date().toISOString().slice(0, 10)
 
 // Not here: two that install (scripts/dist.long.test.mjs), one for systemd, whose units scripts/units.long.test.mjs verifies, and
 // three for containers (scripts/containers.long.test.mjs).
-const [, , START = '', , , , , IMPORT = '', LARGE = '', BACKUP = '', EXPORT = '', RESTORE = '', SAVE = '', TLS = ''] =
-  allCommandsOf('docs/operators.md')
+const [
+  ,
+  ,
+  START = '',
+  ,
+  ,
+  ,
+  ,
+  IMPORT = '',
+  LARGE = '',
+  SOURCE = '',
+  BACKUP = '',
+  EXPORT = '',
+  RESTORE = '',
+  SAVE = '',
+  TLS = '',
+] = allCommandsOf('docs/operators.md')
 const CLUSTERS = allCommandsOf('docs/clusters.md')
 const CONTROL = allCommandsOf('docs/control-plane.md')
 const TOKENS = /^```yaml\n(tokens:\n.*?)^```/ms.exec(read('docs/operators.md'))?.[1] ?? ''
@@ -78,6 +93,35 @@ stop; cd ../large
 ${own(LARGE)}test -f data/s1/seed.snapshot`,
       { VACANCY_RUN_TCP_PORT: String(tcp), VACANCY_RUN_API_PORT: String(api) },
     )
+  },
+  TEST_MS,
+)
+
+test(
+  'the import from a database works as the page says, with its mapping',
+  async () => {
+    const postgres = await startPostgres()
+    try {
+      const dir = join(folder, 'source')
+      mkdirSync(dir)
+      const address = await postgres.createDatabase()
+      await queryDatabase(
+        address,
+        `CREATE TABLE hotels (id text, region text, town text, category text, stars int, lat numeric, lon numeric, amenities text[]);
+         INSERT INTO hotels VALUES ('h1', 'tyrol', 'Imst', NULL, 4, 47.24, 10.74, '{wifi,pool}');
+         CREATE TABLE nights (hotel_id text, room text, night text, rooms int, sold int, price text, features text);
+         INSERT INTO nights SELECT 'h1', 'double', to_char(current_date + i, 'DD.MM.YYYY'), 9, i, '1.120,50', 'breakfast' FROM generate_series(1, 7) i`,
+      )
+      const [mapping = ''] = /(?<=^```json\n)\{\n {2}"source".*?(?=^```)/ms.exec(read('docs/operators.md')) ?? []
+      writeFileSync(join(dir, 'mapping.json'), mapping)
+      writeFileSync(join(dir, 'codecs.yml'), 'rate_features: [breakfast]\n')
+      const block = SOURCE.replace(/^export HOTELS_URL=.*$/m, `export HOTELS_URL='${address}'`)
+      const output = await follow(TODAY, `cd ${dir}\nvacancy() { npx vacancy "$@"; }\n${block}`, {})
+      expect(output).toMatch(/h1 +double +\d{4}-\d\d-\d\d +8 +1120\.50 +breakfast/)
+      expect(output).toContain('7 packages of 1 properties')
+    } finally {
+      await postgres.close()
+    }
   },
   TEST_MS,
 )

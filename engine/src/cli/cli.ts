@@ -20,6 +20,7 @@ const ENTRIES = new Map<string, Entry>([
   ['run', of(async () => (await import('./run.ts')).runCommand)],
   ['run-clustered', of(async () => (await import('./run.ts')).runClusteredCommand)],
   ['build-snapshot', of(async () => (await import('../import/command.ts')).buildSnapshotCommand)],
+  ['import-source', of(async () => (await import('../import-source/command.ts')).importSourceCommand)],
   ['inspect', of(async () => (await import('./data-commands.ts')).inspectCommand)],
   ['backup', of(async () => (await import('./backup.ts')).backupCommand)],
   ['export', of(async () => (await import('./data-commands.ts')).exportCommand)],

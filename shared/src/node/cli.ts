@@ -220,8 +220,8 @@ function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, 
 
 /** The programs that read variables, beside those of this table's own commands. */
 const COMPONENTS = [
-  ...['RUN', 'RUN_CLUSTERED', 'BUILD_SNAPSHOT', 'INSPECT', 'BACKUP', 'EXPORT', 'QUARANTINE', 'CERTS', 'REGISTRY'],
-  ...['RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY'],
+  ...['RUN', 'RUN_CLUSTERED', 'BUILD_SNAPSHOT', 'IMPORT_SOURCE', 'INSPECT', 'BACKUP', 'EXPORT', 'QUARANTINE'],
+  ...['CERTS', 'REGISTRY', 'RESOLVER', 'BRIDGE', 'ROUTER', 'PROXY', 'CONTROL_PLANE', 'QUEUE', 'CLUSTER', 'QUERY'],
   ...['QUICKSTART', 'START', 'SAMPLE', 'HEALTH'],
 ]
 

@@ -129,7 +129,7 @@ export {
   type ResolverKey,
   resolveAddress,
 } from './resolver-client.ts'
-export { readSecret, refuseSecretFlags, withDatabaseUrl } from './secrets.ts'
+export { isSecretPlace, readSecret, refuseSecretFlags, secretAt, withDatabaseUrl } from './secrets.ts'
 export type { SpanCounts } from './span-queue.ts'
 export type { Span, Tracing } from './spans.ts'
 export { endingWithUs, isRunning } from './starter.ts'

@@ -25,6 +25,23 @@ export function readSecret(value: string): string {
   return secret
 }
 
+/** A value that is the name of an environment variable with the secret. */
+const SECRET_VARIABLE = 'env:'
+
+/** Whether a text names the place of a secret: `env:NAME` or `file:PATH`. */
+export function isSecretPlace(value: string): boolean {
+  return value.startsWith(SECRET_FILE) || value.startsWith(SECRET_VARIABLE)
+}
+
+/** @throws VacancyError invalid_config when the variable is not set, or the file cannot be read or is empty */
+export function secretAt(place: string, env: { readonly [name: string]: string | undefined } = process.env): string {
+  if (!place.startsWith(SECRET_VARIABLE)) return readSecret(place)
+  const name = place.slice(SECRET_VARIABLE.length)
+  const secret = env[name] ?? ''
+  if (secret === '') throw new VacancyError('invalid_config', { reason: `the environment variable ${name} is not set` })
+  return secret
+}
+
 /** Adds the address of PostgreSQL from its usual environment variable, unless the setting itself is given. */
 export function withDatabaseUrl(
   given: ReadonlyMap<string, Given> = new Map(),
