@@ -1,10 +1,9 @@
 /** `npm run bench -- compare`: the figures of a node alone, of this commit and of another one, measured in turn. */
 
-import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
+import { commitNamed, makeClone } from '@vacancy/testkit/earlier'
 import { type Bench, dataOf, measureLoad, requestsOf, SIZES, sendersFor, serverOf } from './bench.ts'
 import { failure } from './failure.ts'
 import { formatValue, type RowReport, rowOf } from './format.ts'
@@ -115,7 +114,7 @@ export const compareCommand = defineCommand({
     dir: dirFlag('compare'),
   },
   run: async ({ flags }) => {
-    const base = commitNamed(flags.base)
+    const base = baseNamed(flags.base)
     const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
     const { rows } = await recordSection({ ...flags, write: false }, size, headOf(base, flags), (bench) =>
       measure(bench, base, flags.runs),
@@ -125,12 +124,9 @@ export const compareCommand = defineCommand({
 })
 
 /** @throws usage_error when git knows no such commit */
-function commitNamed(name: string): string {
-  const found = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${name}^{commit}`], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  })
-  if (found.status === 0) return found.stdout.trim()
+function baseNamed(name: string): string {
+  const commit = commitNamed(name)
+  if (commit !== undefined) return commit
   throw new VacancyError('usage_error', { reason: `--base: git knows no commit ${name}` })
 }
 
@@ -168,23 +164,11 @@ const HOW = [
 /** The other commit with its packages, built as a clone would be. */
 async function cloneOf(bench: Bench, commit: string): Promise<string> {
   const folder = join(bench.dir, 'base')
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
   bench.say(`making a clone of ${commit.slice(0, 7)}`)
-  const run = (program: string, ...args: string[]) => {
-    try {
-      execFileSync(program, args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
-    } catch (error) {
-      const output = String((error as { stderr?: unknown }).stderr ?? '').trim()
-      throw failure(`${program} ${args[0]} failed: ${output.slice(-500)}`, error)
-    }
-  }
-  run('git', 'clone', '--quiet', '--shared', '--no-checkout', ROOT, '.')
-  run('git', 'checkout', '--quiet', '--detach', commit)
-  run('npm', 'ci', '--no-audit', '--no-fund')
-  // What `npm start` builds before it starts anything.
-  if (existsSync(join(folder, 'turbo.json'))) {
-    run(process.execPath, 'node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only')
+  try {
+    await makeClone(commit, folder)
+  } catch (error) {
+    throw failure((error as Error).message, error)
   }
   return folder
 }
