@@ -21,7 +21,7 @@ import {
 } from '@vacancy/shared/wire'
 import { until } from './until.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Less than a test has: one that waits in vain says what for. */
 const STUCK_MS = 45_000
 const LOOK_MS = 20
@@ -47,6 +47,8 @@ export type NodeRun = {
   /** Command prefix, such as `taskset -c 0`. */
   readonly wrapper?: readonly string[]
   readonly environment?: { readonly [name: string]: string }
+  /** Another copy of the repository than this one. */
+  readonly root?: string
   /** Kills the process this long after its start. */
   readonly killAfterMs?: number
   /** How long a start may take; for those that need long on few cores. */
@@ -89,13 +91,14 @@ export type Running = {
 /** Starts a subcommand and records its output. */
 export function launch(
   args: readonly string[],
-  run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment'> = {},
+  run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment' | 'root'> = {},
 ): Running {
-  const { clockOffsetMs = 0, wrapper = [], environment = {} } = run
+  const { clockOffsetMs = 0, wrapper = [], environment = {}, root = ROOT } = run
   // Threads inherit these options, so their clocks are shifted as well.
   const turned = `const now = Date.now; Date.now = () => now() + ${clockOffsetMs}`
   const preload = clockOffsetMs === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(turned)}`]
-  const [command, ...rest] = [...wrapper, process.execPath, ...preload, PROGRAM, ...args] as [string, ...string[]]
+  const program = join(root, 'bin', 'vacancy.mjs')
+  const [command, ...rest] = [...wrapper, process.execPath, ...preload, program, ...args] as [string, ...string[]]
   const child = spawn(command, rest, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
   const printed = { stdout: '', stderr: '' }
   let output = ''

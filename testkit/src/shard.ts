@@ -74,6 +74,8 @@ export type NodePlan = {
   readonly registryUrl?: string
   readonly resolverUrl?: string
   readonly environment?: { readonly [name: string]: string }
+  /** Runs the program of another copy of the repository. */
+  readonly root?: string
   /** Command prefix that becomes the node. */
   readonly wrapper?: readonly string[]
   /** Shifts the wall clock of the process. */
@@ -210,6 +212,7 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
           environment: options.environment ?? {},
           clockOffsetMs: options.clockOffsetMs ?? 0,
           wrapper: options.wrapper ?? [],
+          ...(options.root !== undefined && { root: options.root }),
         },
       )
       const ports = { tcpPort: Number(config.tcp_port), apiPort: Number(config.api_port) }
