@@ -23,8 +23,9 @@ import {
   threadsOf,
   unfinishedOf,
   usage,
+  windowOf,
 } from '../import/command.ts'
-import { type ImportOutcome, SEED_FILE } from '../import/import.ts'
+import { checkWindow, type ImportOutcome, SEED_FILE } from '../import/import.ts'
 import type { Finding } from '../import/row-errors.ts'
 import { openDuckDb } from './duckdb.ts'
 import { checkFirstRows } from './first-rows.ts'
@@ -80,6 +81,7 @@ async function importSource(file: string, flags: ImportFlags, env: Env): Promise
   const { outputPath } = flags
   const seed = join(outputPath, SEED_FILE)
   // Found before the rows are read, which may take long.
+  checkWindow(windowOf(flags, env.clock))
   if (!flags.overwrite && !flags.dryRun && flags.maxShardPackages === 0 && existsSync(seed))
     throw usage(`${seed} already exists. Replace it with --overwrite`)
   const isNew = !existsSync(outputPath)

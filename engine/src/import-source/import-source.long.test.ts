@@ -232,6 +232,16 @@ test.each<[string, object, RegExp]>([
   expect(existsSync(output)).toBe(false)
 })
 
+test('a window that no import has is refused before anything is read', () => {
+  const args = ['--from', '2026-09-01', '--to', '2026-08-31']
+  const { status, stderr } = importBy(ofPostgres(), { args, env: { HOTELS_URL: 'postgres://me@127.0.0.1:1/none' } })
+
+  expect({ status, stderr }).toEqual({
+    status: 64,
+    stderr: 'vacancy import-source: --to 2026-08-31 is before --from 2026-09-01\n',
+  })
+})
+
 /** Installed by the command that the error prints, for all mappings below. */
 test('without DuckDB the error says how to install it, and then it works', () => {
   const german = {

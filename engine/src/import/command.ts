@@ -235,7 +235,10 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function windowOf({ from, to, dayBeginsMinutes }: BuildFlags, clock: Clock): { firstDay: number; lastDay: number } {
+export function windowOf(
+  { from, to, dayBeginsMinutes }: BuildFlags,
+  clock: Clock,
+): { firstDay: number; lastDay: number } {
   const today = dayOf(clock.wallMs() - dayBeginsMinutes * 60_000)
   return { firstDay: dayOfFlag('from', from) ?? today, lastDay: dayOfFlag('to', to) ?? addOneYear(today) }
 }

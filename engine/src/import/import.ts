@@ -167,15 +167,18 @@ function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, thr
   for (const name of [PROPERTIES_FILE, PACKAGES_FILE]) {
     if (!existsSync(join(inputPath, name))) throw wrong(`${join(inputPath, name)} does not exist`)
   }
-  if (lastDay < firstDay) throw wrong(`--to ${formatDay(lastDay)} is before --from ${formatDay(firstDay)}`)
-  const days = lastDay - firstDay + 1
-  if (days > WINDOW_DAYS_MAX) {
-    throw wrong(
-      `--from ${formatDay(firstDay)} --to ${formatDay(lastDay)} are ${days} nights; at most ${WINDOW_DAYS_MAX} are kept`,
-    )
-  }
+  checkWindow({ firstDay, lastDay })
   const path = join(outputPath, SEED_FILE)
   if (!overwrite && existsSync(path)) throw wrong(`${path} already exists. Replace it with --overwrite`)
+}
+
+/** @throws VacancyError usage_error for nights that no import has */
+export function checkWindow({ firstDay, lastDay }: Pick<ImportOptions, 'firstDay' | 'lastDay'>): void {
+  const [from, to, days] = [formatDay(firstDay), formatDay(lastDay), lastDay - firstDay + 1]
+  if (days < 1) throw new VacancyError('usage_error', { reason: `--to ${to} is before --from ${from}` })
+  if (days <= WINDOW_DAYS_MAX) return
+  const reason = `--from ${from} --to ${to} are ${days} nights; at most ${WINDOW_DAYS_MAX} are kept`
+  throw new VacancyError('usage_error', { reason })
 }
 
 async function run(build: Build): Promise<ImportOutcome> {
