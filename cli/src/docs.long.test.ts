@@ -53,7 +53,7 @@ test.each(lines)('$page: `$line` begins with an existing command', ({ line }) =>
   else if (line.startsWith('node ')) expect(existsSync(join(ROOT, line.split(' ')[1] ?? '')), line).toBe(true)
   else
     expect(line).toMatch(
-      /^(npx vacancy|vacancy|npm install|podman|openssl|curl|cp|ln|mkdir|chown|printf|echo|entry\(\)|sha256sum|systemctl|tar|for|done|[A-Z]+=.*| {2}.*)( |$)/,
+      /^(npx vacancy|vacancy|npm install|podman|openssl|curl|cp|ln|mkdir|chown|printf|echo|entry\(\)|sha256sum|systemctl|tar|for|done|(export )?[A-Z_]+=.*| {2}.*)( |$)/,
     )
 })
 
