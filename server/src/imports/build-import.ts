@@ -3,7 +3,7 @@
  * Results are stored in the item; the caller ends the import.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCodecList, groupDigits, IMPORT_COLUMNS } from '@vacancy/shared'
@@ -20,10 +20,11 @@ import {
 } from '@vacancy/shared/contract'
 import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
 import { type Codecs, codecFile } from './codecs.ts'
-import { addLogLine, buildFolder, type Imports, reportChange, saveImport } from './import-state.ts'
+import { addLogLine, buildFolder, type Imports, ordered, reportChange, saveImport } from './import-state.ts'
 import type { FileNote, Item } from './item.ts'
 import { FileFault, type Reading, readUpload } from './reading.ts'
 import { keptOf, type RejectedLines } from './rejected.ts'
+import { type Pace, remainingSeconds, type Work } from './remaining.ts'
 import { addSnapshot } from './snapshot-store.ts'
 import { storeDigest, uploadPath } from './uploads.ts'
 
@@ -31,18 +32,12 @@ import { storeDigest, uploadPath } from './uploads.ts'
 const CODECS_MS = 60_000
 const CODECS_AGAIN_MS = 1_000
 
-/** Before, an end that is foretold by the pace so far is a guess. */
+/** Before, the pace so far says little. */
 const ETA_FROM_PERCENT = 5
-
-/** Start and end of each phase in percent of the total time, as measured with files of a gigabyte. */
-const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> = {
-  settings: [0, 10],
-  properties: [10, 15],
-  packages: [15, 80],
-  tables: [80, 84],
-  write: [84, 92],
-  verify: [92, 100],
-}
+/** Phases that report nothing take their time as well. */
+const TICK_MS = 1_000
+/** Of a gzip file, until it is unpacked. */
+const UNPACKED_FACTOR = 8
 
 export type BuildEnd = { readonly state: 'built' | 'failed'; readonly message: string; readonly hint: string }
 
@@ -55,6 +50,7 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
   addLogLine(imports, item, attempts === 1 ? 'started' : `restarted, attempt ${attempts}`)
   item.rates = []
   item.progress = null
+  item.work = workOf(item)
   const begun = { state: 'checking', attempts, started_at: imports.clock.wallMs() }
   await saveImport(imports, item, begun, {
     message: 'Reading both files.',
@@ -73,8 +69,10 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
 
   await saveImport(imports, item, { state: 'verifying' }, { message: 'Verifying the snapshot.' })
   addLogLine(imports, item, 'reading the snapshot back')
-  showProgress(imports, item, { phase: 'verify', done: 0, total: 1 })
-  const document = await inspectSnapshot(done.path, signal)
+  const verify = () => showProgress(imports, item, { phase: 'verify', done: 0, total: 1 })
+  verify()
+  const showing = setInterval(verify, TICK_MS)
+  const document = await inspectSnapshot(done.path, signal).finally(() => clearInterval(showing))
   const counters = countersOf(readings, done, document)
   for (const line of counters.differs) addLogLine(imports, item, line)
   addLogLine(imports, item, counters.agree ? 'all counters agree' : 'counters differ')
@@ -97,6 +95,7 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
     result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
   }
   showProgress(imports, item, { phase: 'verify', done: 1, total: 1 })
+  item.detail = { ...item.detail, pace: { work: item.work, phases: phasesOf(item) } }
   const tookMs = imports.clock.wallMs() - (item.row.started_at ?? imports.clock.wallMs())
   const built = `Built in ${(tookMs / 1_000).toFixed(1)} s: ${groupDigits(done.packages)} packages of ${groupDigits(done.properties)} properties.`
   const differ = 'Counters differ, so it cannot be installed.'
@@ -145,6 +144,7 @@ async function readBoth(
       onProgress: (done) => showProgress(imports, item, { phase: 'settings', done: before + done, total }),
     })
     before += bytes
+    item.work = { ...item.work, [kind]: (await stat(join(folder, `${kind}.csv`))).size }
   }
   const read = readings as Record<FileKind, Reading>
   if (read.properties.kind === 'packages' && read.packages.kind === 'properties') {
@@ -198,13 +198,15 @@ async function buildWith(
   let pid = 0
   let memory: number | null = null
   let phase = ''
+  let latest: Extract<BuildEvent, { event: 'progress' }> | undefined
   const errorsFile = join(folder, 'errors.jsonl')
   const sampling = setInterval(() => {
     if (pid !== 0) void memoryOf(pid).then((bytes) => (memory = bytes))
     if (item.progress && item.progress.phase === 'packages') {
       item.rates = [...item.rates, item.progress.recordsPerSecond].slice(-IMPORT_LIMITS.ratesMax)
     }
-  }, 1_000)
+    if (latest) showProgress(imports, item, latest, memory)
+  }, TICK_MS)
   const { code, stderr } = await runBuild({
     ...optionsOf(item),
     inputPath: folder,
@@ -221,6 +223,7 @@ async function buildWith(
         if (event.phase !== phase)
           addLogLine(imports, item, event.phase === 'errors' ? 'looking for all errors' : event.phase)
         phase = event.phase
+        latest = event
         showProgress(imports, item, event, memory)
       }
     },
@@ -277,14 +280,16 @@ function showProgress(
 ): void {
   const { phase, done, total, packages = 0, recordsPerSecond = 0 } = event
   const before = item.progress?.percent ?? 0
-  const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
   const share = total === 0 ? 1 : Math.min(1, done / total)
-  // 100 only when everything is verified, and never decreasing.
-  const percent = Math.max(
-    before,
-    Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
-  )
   const seconds = Math.round((imports.clock.wallMs() - (item.row.started_at ?? imports.clock.wallMs())) / 100) / 10
+  const phases = phasesAt(item.progress?.phases ?? [], phase, seconds)
+  const remaining =
+    phase === 'errors'
+      ? undefined
+      : remainingSeconds({ phase, share, phases, work: item.work, last: paceOf(imports, item) })
+  const reached = remaining === undefined ? before : (100 * seconds) / Math.max(seconds + remaining, 0.1)
+  // 100 only when everything is verified, and never decreasing.
+  const percent = phase === 'verify' && done >= total ? 100 : Math.max(before, Math.min(99.9, reached))
   item.progress = {
     phase,
     number: phase === 'errors' ? (item.progress?.number ?? 0) : BUILD_PHASES.indexOf(phase) + 1,
@@ -294,13 +299,27 @@ function showProgress(
     percent: Math.round(percent * 10) / 10,
     records: Math.max(packages, item.progress?.records ?? 0),
     recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
-    etaSeconds:
-      percent < ETA_FROM_PERCENT || phase === 'errors' ? null : Math.round((seconds * (100 - percent)) / percent),
+    etaSeconds: remaining === undefined || percent < ETA_FROM_PERCENT ? null : Math.round(remaining),
     seconds,
     memoryBytes,
-    phases: phasesAt(item.progress?.phases ?? [], phase, seconds),
+    phases,
   }
   reportChange(imports, item)
+}
+
+const phasesOf = ({ progress }: Item) => progress?.phases ?? []
+
+/** Of the newest import that was built here. */
+function paceOf(imports: Imports, { row }: Item): Pace | undefined {
+  return (
+    ordered(imports).find((other) => other.row.id !== row.id && other.detail.pace !== null)?.detail.pace ?? undefined
+  )
+}
+
+/** As far as it is known before the files are read. */
+function workOf({ detail: { files } }: Item): Work {
+  const bytesOf = ({ name, bytes }: FileNote) => bytes * (/\.gz$/i.test(name) ? UNPACKED_FACTOR : 1)
+  return { properties: bytesOf(files.properties), packages: bytesOf(files.packages) }
 }
 
 type Phases = NonNullable<Item['progress']>['phases']

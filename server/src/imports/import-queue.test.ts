@@ -71,7 +71,17 @@ beforeEach(async () => {
 })
 
 const DETAIL: ImportDetail = {
-  ...{ message: '', hint: '', errors: null, counters: null, snapshot: null, priceDecimals: 0, result: null, log: [] },
+  ...{
+    message: '',
+    hint: '',
+    errors: null,
+    counters: null,
+    snapshot: null,
+    priceDecimals: 0,
+    result: null,
+    pace: null,
+    log: [],
+  },
   files: {
     properties: { name: 'p.csv', bytes: 10, sha256: null, rows: null, unpacked: false },
     packages: { name: 'k.csv', bytes: 20, sha256: null, rows: null, unpacked: false },

@@ -153,6 +153,7 @@ async function beginImport(
     snapshot: null,
     priceDecimals: given.priceDecimals,
     result: null,
+    pace: null,
     log: [],
   }
   const row: Row = {

@@ -1,6 +1,7 @@
 /** An import as stored, and in memory. */
 import { type FileKind, IMPORT_ENDS, type ImportState, type ImportView } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
+import type { Pace, Work } from './remaining.ts'
 import type { ImportTables } from './tables.ts'
 import type { UploadRow } from './uploads.ts'
 
@@ -22,6 +23,8 @@ export type ImportDetail = {
   /** Decimals of the prices in packages.csv. */
   readonly priceDecimals: number
   readonly result: ImportView['result']
+  /** What its phases took, once it is built. */
+  readonly pace: Pace | null
   readonly log: readonly string[]
 }
 
@@ -33,6 +36,8 @@ export type Item = {
   detail: ImportDetail
   progress: ImportView['progress']
   rates: number[]
+  /** While it is being built. */
+  work: Work
   /** Aborts its build; set while it is being built. */
   end: AbortController | undefined
   isCancelled: boolean
@@ -44,14 +49,15 @@ export function itemOf(row: Row, detail: ImportDetail): Item {
     detail,
     progress: null,
     rates: [],
+    work: { properties: 0, packages: 0 },
     end: undefined,
     isCancelled: false,
   }
 }
 
-/** Details stored by versions that could not omit rows or read decimals lack the fields for it. */
+/** Details stored by versions that could not omit rows, read decimals or foretell the end lack the fields for it. */
 export function detailOf(text: string): ImportDetail {
-  const detail: ImportDetail = { ...{ priceDecimals: 0 }, ...JSON.parse(text) }
+  const detail: ImportDetail = { ...{ priceDecimals: 0, pace: null }, ...JSON.parse(text) }
   if (!detail.errors) return detail
   return { ...detail, errors: { ...{ rows: null, again: 'It was built by an older version.' }, ...detail.errors } }
 }
