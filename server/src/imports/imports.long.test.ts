@@ -76,7 +76,7 @@ test('two files become a snapshot whose three counters agree, with coverage by s
   expect(view.files.packages).toMatchObject({ rows: 1_200, sha256: sha256(files.packages) })
   // The log used to lack these lines.
   expect(view.log.join('\n')).toContain(`properties.csv: 300 rows, sha256 ${sha256(files.properties)}`)
-  expect(view.log.join('\n')).toContain(`packages.csv: 1200 rows, sha256 ${sha256(files.packages)}`)
+  expect(view.log.join('\n')).toContain(`packages.csv: 1,200 rows, sha256 ${sha256(files.packages)}`)
   const { body: snapshot } = await operator.call('GET', `/api/v1/snapshots/${view.snapshot}`)
   expect(snapshot).toMatchObject({ installable: true, codecsCurrent: true, packages: 1_200, codecs: TEST_CODECS })
   expect(snapshot.coverage.window).toEqual({ from: nightIn(1), to: nightIn(4) })
