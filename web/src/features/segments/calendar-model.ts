@@ -49,19 +49,40 @@ export function viewWith(date: string, { from, nights }: Pick<PropertyCalendar, 
 
 type Cell = { readonly room: string; readonly date: string }
 
-/** The cell to which a key moves; undefined for other keys. The date may be outside of the view. */
-export function cellAfter(key: string, { room, date }: Cell, { rooms, dates }: CalendarGrid): Cell | undefined {
+/** The nights of a view in rows of whole weeks, below each other. */
+export function blocksOf(dates: readonly string[], across: number): readonly (readonly string[])[] {
+  return Array.from({ length: Math.ceil(dates.length / across) }, (_, at) =>
+    dates.slice(at * across, (at + 1) * across),
+  )
+}
+
+/**
+ * The cell to which a key moves; undefined for other keys. The date may be outside of the view.
+ *
+ * @param across nights of a block: above the first room of one is the last room of the one before
+ */
+export function cellAfter(
+  key: string,
+  { room, date }: Cell,
+  { rooms, dates }: CalendarGrid,
+  across: number,
+): Cell | undefined {
   const row = rooms.indexOf(room)
-  const to = (index: number) => rooms[Math.min(rooms.length - 1, Math.max(0, index))] ?? room
+  const down = (by: 1 | -1): Cell => {
+    const next = rooms[row + by]
+    if (next !== undefined) return { room: next, date }
+    const beside = { room: (by > 0 ? rooms[0] : rooms.at(-1)) ?? room, date: addDays(date, by * across) }
+    return dates.includes(beside.date) ? beside : { room, date }
+  }
   switch (key) {
     case 'ArrowLeft':
       return { room, date: addDays(date, -1) }
     case 'ArrowRight':
       return { room, date: addDays(date, 1) }
     case 'ArrowUp':
-      return { room: to(row - 1), date }
+      return down(-1)
     case 'ArrowDown':
-      return { room: to(row + 1), date }
+      return down(1)
     case 'Home':
       return { room, date: dates[0] ?? date }
     case 'End':

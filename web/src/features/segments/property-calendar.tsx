@@ -5,8 +5,9 @@ import clsx from 'clsx'
 import { type KeyboardEvent, type MouseEvent, memo, useCallback, useLayoutEffect, useMemo, useRef } from 'react'
 import { count, day, month, price, weekday } from '../../lib/format.ts'
 import { FullMark, PRICE_COLOURS, PriceLegend, RoomsLegend, roomsColour } from '../../ui/heat-legend.tsx'
+import { NARROW, NO_SECOND_COLUMN, NO_THIRD_COLUMN, useMedia } from '../../ui/media.ts'
 import { percentile, type Scale, scaleOf, stepOf } from '../../ui/price-scale.ts'
-import { type CalendarGrid, cellAfter, monthsOf, type Nights } from './calendar-model.ts'
+import { blocksOf, type CalendarGrid, cellAfter, monthsOf, type Nights } from './calendar-model.ts'
 import * as copy from './copy.ts'
 
 export type Metric = 'price' | 'availability' | 'features'
@@ -36,6 +37,7 @@ export function cellKey(room: string, date: string): string {
 export function PropertyCalendar(props: CalendarProps) {
   const { property, grid, metric, selected, onSelect, onLeave, differing, stays } = props
   const scroller = useRef<HTMLDivElement>(null)
+  const { across, names } = useWeeks()
   /** The end of the selection that keys move; the other end stays. */
   const focus = useRef<{ readonly room: string; readonly date: string }>(undefined)
   const anchor = useRef<string>(undefined)
@@ -71,7 +73,7 @@ export function PropertyCalendar(props: CalendarProps) {
       const isInside = selected?.room === room && date >= selected.from && date <= selected.to
       return onSelect(isInside ? selected : rangeTo(room, date, false), true)
     }
-    const to = cellAfter(event.key, { room, date }, grid)
+    const to = cellAfter(event.key, { room, date }, grid, across)
     if (!to) return
     event.preventDefault()
     // A range is of one room type.
@@ -92,6 +94,7 @@ export function PropertyCalendar(props: CalendarProps) {
   }, [])
   const entry = entryOf(grid, focus.current ?? (selected && { room: selected.room, date: selected.from }))
   const width = useMemo(() => cellWidth(grid), [grid])
+  const blocks = useMemo(() => blocksOf(grid.dates, across), [grid, across])
   return (
     <div className="flex min-w-0 flex-col gap-2">
       {metric === 'price' && <PriceLegend scale={scale} dot />}
@@ -102,34 +105,37 @@ export function PropertyCalendar(props: CalendarProps) {
           role="grid"
           aria-label={copy.calendar.label(property)}
           aria-multiselectable="true"
-          aria-rowcount={grid.rooms.length + 2}
+          aria-rowcount={blocks.length * (grid.rooms.length + 2)}
           onKeyDown={onKeyDown}
           className="table-fixed border-separate border-spacing-px text-table"
           style={{ width: 'min-content' }}
         >
           <colgroup>
-            <col style={{ width: '8rem' }} />
-            {grid.dates.map((date) => (
+            <col style={{ width: names }} />
+            {blocks[0]?.map((date) => (
               <col key={date} style={{ width }} />
             ))}
           </colgroup>
-          <Head dates={grid.dates} />
-          <tbody>
-            {grid.rooms.map((room) => (
-              <RoomRow
-                key={room}
-                room={room}
-                grid={grid}
-                colours={colours}
-                from={selected?.room === room ? selected.from : ''}
-                to={selected?.room === room ? selected.to : ''}
-                entry={entry?.room === room ? entry.date : ''}
-                differing={differing}
-                stays={stays}
-                onPick={onPick}
-              />
-            ))}
-          </tbody>
+          {blocks.map((dates) => (
+            <tbody key={dates[0]}>
+              <Head dates={dates} />
+              {grid.rooms.map((room) => (
+                <RoomRow
+                  key={room}
+                  room={room}
+                  dates={dates}
+                  grid={grid}
+                  colours={colours}
+                  from={selected?.room === room ? selected.from : ''}
+                  to={selected?.room === room ? selected.to : ''}
+                  entry={entry?.room === room ? entry.date : ''}
+                  differing={differing}
+                  stays={stays}
+                  onPick={onPick}
+                />
+              ))}
+            </tbody>
+          ))}
         </table>
       </div>
       {stays.size > 0 && <StaysLegend stays={stays} />}
@@ -160,9 +166,21 @@ function cellWidth(grid: CalendarGrid): string {
   return `max(2.5rem, ${longest + 1.5}ch)`
 }
 
+/** Whole weeks, so that a weekday is one column: as many as the window has room for. */
+function useWeeks(): { readonly across: number; readonly names: string } {
+  const isNarrow = useMedia(NARROW)
+  const isSmall = useMedia(NO_SECOND_COLUMN)
+  const isMiddle = useMedia(NO_THIRD_COLUMN)
+  const isWide = useMedia(FOUR_WEEKS)
+  const weeks = isSmall ? 1 : isMiddle ? 2 : isWide ? 4 : 3
+  return { across: 7 * weeks, names: isNarrow ? '4rem' : '8rem' }
+}
+const FOUR_WEEKS = '(min-width: 1600px)'
+
+/** Months and days of the rows below. */
 const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }) {
   return (
-    <thead>
+    <>
       <tr>
         <th
           scope="col"
@@ -198,7 +216,7 @@ const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }
           </th>
         ))}
       </tr>
-    </thead>
+    </>
   )
 })
 
@@ -210,6 +228,7 @@ type Colours = { readonly metric: Metric; readonly scale: Scale; readonly mostRo
 
 type RowProps = {
   readonly room: string
+  readonly dates: readonly string[]
   readonly grid: CalendarGrid
   readonly colours: Colours
   /** The selection within this row; '' for none. */
@@ -224,7 +243,7 @@ type RowProps = {
 
 /** Only the rows that a key changes are drawn again. */
 const RoomRow = memo(function RoomRow(props: RowProps) {
-  const { room, grid, colours, from, to, entry, differing, stays, onPick } = props
+  const { room, dates, grid, colours, from, to, entry, differing, stays, onPick } = props
   const onClick = ({ target, shiftKey }: MouseEvent) => {
     const { date } = (target as HTMLElement).closest<HTMLElement>('[data-date]')?.dataset ?? {}
     if (date !== undefined) onPick(room, date, shiftKey)
@@ -238,7 +257,7 @@ const RoomRow = memo(function RoomRow(props: RowProps) {
       >
         {room}
       </th>
-      {grid.dates.map((date) => {
+      {dates.map((date) => {
         const night = grid.night(room, date)
         const isSelected = date >= from && date <= to && from !== ''
         const isDiffering = differing.has(cellKey(room, date))

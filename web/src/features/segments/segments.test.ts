@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { dateOf } from '../../lib/days.ts'
-import { addMonths, cellAfter, datesBetween, figuresOf, gridOf, monthsOf, viewWith } from './calendar-model.ts'
+import {
+  addMonths,
+  blocksOf,
+  cellAfter,
+  datesBetween,
+  figuresOf,
+  gridOf,
+  monthsOf,
+  viewWith,
+} from './calendar-model.ts'
 import { stripOf } from './coverage-strip.ts'
 import { changeOf, changesOf } from './edit-model.ts'
 
@@ -38,7 +47,7 @@ test('a selection sums the nights that have a package', () => {
 
 test('keys move by night, room type, row and month', () => {
   const from = { room: 'double', date: '2026-11-30' }
-  const after = (key: string) => cellAfter(key, from, GRID)
+  const after = (key: string) => cellAfter(key, from, GRID, 62)
 
   expect(after('ArrowRight')).toEqual({ room: 'double', date: '2026-12-01' })
   expect(after('ArrowUp')).toEqual(from)
@@ -49,6 +58,17 @@ test('keys move by night, room type, row and month', () => {
   expect(after('Tab')).toBeUndefined()
   expect(addMonths('2026-01-31', 1)).toBe('2026-02-28')
   expect(addMonths('2026-01-15', -1)).toBe('2025-12-15')
+})
+
+test('nights are in rows of weeks, and a key goes from the last room of one to the first room of the next', () => {
+  expect(blocksOf(GRID.dates, 4)).toEqual([
+    ['2026-11-28', '2026-11-29', '2026-11-30', '2026-12-01'],
+    ['2026-12-02', '2026-12-03'],
+  ])
+  const after = (key: string, room: string, date: string) => cellAfter(key, { room, date }, GRID, 4)
+  expect(after('ArrowDown', 'suite', '2026-11-28')).toEqual({ room: 'double', date: '2026-12-02' })
+  expect(after('ArrowUp', 'double', '2026-12-02')).toEqual({ room: 'suite', date: '2026-11-28' })
+  expect(after('ArrowDown', 'suite', '2026-11-30')).toEqual({ room: 'suite', date: '2026-11-30' })
 })
 
 test('a view moves by as little as shows the date', () => {
