@@ -13,7 +13,6 @@ export async function buildImport(page: Page, stack: Stack): Promise<void> {
   await page.getByRole('textbox', { name: /^Name/ }).fill('hotels-november')
   const files = ['packages.csv', 'properties.csv'].map((name) => join(stack.folder, 'csv', name))
   await page.locator('input[type="file"]').first().setInputFiles(files)
-  await page.locator('[data-check]').first().waitFor()
   await page.getByRole('button', { name: 'Upload and build' }).click()
   await page.locator('[data-import-state="built"]').waitFor({ timeout: BUILT_MS })
 }

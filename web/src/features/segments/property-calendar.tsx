@@ -37,7 +37,7 @@ export function cellKey(room: string, date: string): string {
 export function PropertyCalendar(props: CalendarProps) {
   const { property, grid, metric, selected, onSelect, onLeave, differing, stays } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const { across, names } = useWeeks()
+  const { across, names, least } = useWeeks()
   /** The end of the selection that keys move; the other end stays. */
   const focus = useRef<{ readonly room: string; readonly date: string }>(undefined)
   const anchor = useRef<string>(undefined)
@@ -93,7 +93,7 @@ export function PropertyCalendar(props: CalendarProps) {
     onSelect(rangeTo(room, date, isRange), true)
   }, [])
   const entry = entryOf(grid, focus.current ?? (selected && { room: selected.room, date: selected.from }))
-  const width = useMemo(() => cellWidth(grid), [grid])
+  const width = useMemo(() => cellWidth(grid, least), [grid, least])
   const blocks = useMemo(() => blocksOf(grid.dates, across), [grid, across])
   return (
     <div className="flex min-w-0 flex-col gap-2">
@@ -118,7 +118,7 @@ export function PropertyCalendar(props: CalendarProps) {
           </colgroup>
           {blocks.map((dates) => (
             <tbody key={dates[0]}>
-              <Head dates={dates} />
+              <Head dates={dates} names={names} />
               {grid.rooms.map((room) => (
                 <RoomRow
                   key={room}
@@ -161,24 +161,27 @@ function entryOf({ rooms, dates }: CalendarGrid, at: { readonly room: string; re
 }
 
 /** Wide enough for the longest price. */
-function cellWidth(grid: CalendarGrid): string {
+function cellWidth(grid: CalendarGrid, least: string): string {
   const longest = valuesOf(grid, (night) => price(night.price).length).reduce((most, each) => Math.max(most, each), 3)
-  return `max(2.5rem, ${longest + 1.5}ch)`
+  return `max(${least}, ${longest + 1.5}ch)`
 }
 
 /** Whole weeks, so that a weekday is one column: as many as the window has room for. */
-function useWeeks(): { readonly across: number; readonly names: string } {
+function useWeeks(): { readonly across: number; readonly names: string; readonly least: string } {
   const isNarrow = useMedia(NARROW)
   const isSmall = useMedia(NO_SECOND_COLUMN)
   const isMiddle = useMedia(NO_THIRD_COLUMN)
   const isWide = useMedia(FOUR_WEEKS)
   const weeks = isSmall ? 1 : isMiddle ? 2 : isWide ? 4 : 3
-  return { across: 7 * weeks, names: isNarrow ? '4rem' : '8rem' }
+  return {
+    across: 7 * weeks,
+    ...(isNarrow ? { names: '3.75rem', least: '2.25rem' } : { names: '8rem', least: '2.5rem' }),
+  }
 }
 const FOUR_WEEKS = '(min-width: 1600px)'
 
 /** Months and days of the rows below. */
-const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }) {
+const Head = memo(function Head({ dates, names }: { readonly dates: readonly string[]; readonly names: string }) {
   return (
     <>
       <tr>
@@ -196,7 +199,9 @@ const Head = memo(function Head({ dates }: { readonly dates: readonly string[] }
             colSpan={nights}
             className="sticky top-0 z-10 h-6 bg-surface text-start font-medium text-small"
           >
-            <span className="sticky start-33">{month(of)}</span>
+            <span className="sticky" style={{ insetInlineStart: names }}>
+              {month(of)}
+            </span>
           </th>
         ))}
       </tr>
