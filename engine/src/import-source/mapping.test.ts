@@ -168,6 +168,14 @@ test('a column that is not mapped is one of the same name, whatever its case, bl
   expect(selectOf(nights(COLUMNS), NIGHTS)).toContain('"Room Type"')
 })
 
+test('types whose text the import reads are not converted, since a database takes seconds for a million conversions', () => {
+  const found = [...NIGHTS, { name: 'day', type: 'date' }, { name: 'left', type: 'smallint' }]
+  const select = selectOf(nights({ ...COLUMNS, Date: 'day', Availability: 'left' }), found)
+
+  expect(select).toContain('CAST(source_rows."day" AS TEXT) AS "Date",\n')
+  expect(select).toContain('CAST(source_rows."left" AS TEXT) AS "Availability",\n')
+})
+
 test.each<[string, object, string]>([
   [
     'a column that the table lacks',

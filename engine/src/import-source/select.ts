@@ -58,12 +58,14 @@ function nearest(name: string, found: readonly SourceColumn[]): string {
   return near === undefined ? '' : `; the nearest is ${JSON.stringify(near)}`
 }
 
-type TypeKind = 'list' | 'time' | 'number' | 'text'
+/** `plain`: its text is what the import reads, as of dates and whole numbers. */
+type TypeKind = 'list' | 'plain' | 'time' | 'number' | 'text'
 
 function kindOfType(type: string): TypeKind {
   if (/\[\d*\]$/.test(type)) return 'list'
-  if (/^(date|timestamp|datetime)/i.test(type)) return 'time'
-  return /^(u?(tiny|small|big|huge)?int(eger)?|numeric|decimal|double|float|real)\b/i.test(type) ? 'number' : 'text'
+  if (/^(date|u?(tiny|small|big|huge)?int(eger)?)$/i.test(type)) return 'plain'
+  if (/^(timestamp|datetime)/i.test(type)) return 'time'
+  return /^(numeric|decimal|double|float|real)\b/i.test(type) ? 'number' : 'text'
 }
 
 const MIDNIGHT = '[ T]00:00:00([.]0+)?([+]00(:?00)?)?$'
@@ -94,6 +96,7 @@ function expressionOf(
   const raw = `${ROWS}.${quotedName(column.name)}`
   if (type === 'list') return withDefault(`array_to_string(${raw}, '|')`, mapping)
   const plain = `CAST(${raw} AS TEXT)`
+  if (type === 'plain') return mapping.default === undefined ? plain : withDefault(plain, mapping)
   if (type === 'time') return withDefault(`regexp_replace(${plain}, ${quotedText(MIDNIGHT)}, '')`, mapping)
   if (type === 'number') {
     const isWhole = name === 'Stars' || name === 'Availability'
