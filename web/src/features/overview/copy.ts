@@ -105,5 +105,4 @@ export const noResponse = {
   target: 'Target',
   result: 'Result',
   duration: 'Duration',
-  error: (message: string, code: string) => (message.includes(code) ? message : `${message} (${code})`),
 }

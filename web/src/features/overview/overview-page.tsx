@@ -162,7 +162,7 @@ function NoResponse({ summary }: { readonly summary: Summary }) {
             {
               id: 'message',
               header: copy.noResponse.result,
-              cell: (missing) => copy.noResponse.error(missing.message, missing.code),
+              cell: (missing) => missing.message,
             },
             { id: 'since', header: copy.noResponse.duration, cell: (missing) => <Age at={missing.since} suffix="" /> },
           ]}

@@ -194,7 +194,8 @@ function Top({ summary: { shards }, top: { by, of }, format }: TopProps) {
   const nodes: readonly NodeView[] = useLive(only && (`shard:${only.id}` as const)).data?.nodes ?? []
   const { rows, more } = useMemo(() => {
     const all = only
-      ? nodes.map(({ id, rates, lagEntries }) => ({ id, rates, lag: lagEntries }))
+      ? // What a node reported before it fell silent is no value of now.
+        nodes.flatMap(({ id, rates, lagEntries, error }) => (error ? [] : [{ id, rates, lag: lagEntries }]))
       : shards.map(({ id, rates, maxLagEntries }) => ({ id, rates, lag: maxLagEntries }))
     return ranked(all, of, RANKED_MAX)
   }, [only, nodes, shards, of])
