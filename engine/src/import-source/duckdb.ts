@@ -20,11 +20,12 @@ const VERSION = '1.5.5-r.5'
 const MEMORY_LIMIT = '2GB'
 const REJECTED_SHOWN = 20
 const FILES_MAX = 100_000
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const DECODE_BYTES = 1 << 20
 
 // What is used of the package; it is not here when types are checked.
 type Reader = { getRows(): unknown[][] }
-type Connection = { run(sql: string): Promise<unknown>; runAndReadAll(sql: string): Promise<Reader>; closeSync(): void }
+type Connection = { runAndReadAll(sql: string): Promise<Reader>; interrupt(): void; closeSync(): void }
 type Instance = { connect(): Promise<Connection>; closeSync(): void }
 type DuckDb = { DuckDBInstance: { create(path: string, options?: Record<string, string>): Promise<Instance> } }
 
@@ -49,6 +50,9 @@ export async function openDuckDb(
     autoinstall_known_extensions: 'false',
   })
   const connection = await instance.connect()
+  // Before what ends the process, which would otherwise wait for the end of the query.
+  const interrupt = () => connection.interrupt()
+  for (const signal of SIGNALS) process.prependListener(signal, interrupt)
   const secrets: string[] = []
   const ask = async (sql: string) => {
     try {
@@ -84,6 +88,7 @@ export async function openDuckDb(
       return { rows: Number(rows), rejected: found.rejected }
     },
     async close() {
+      for (const signal of SIGNALS) process.off(signal, interrupt)
       connection.closeSync()
       instance.closeSync()
     },

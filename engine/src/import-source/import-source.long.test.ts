@@ -1,6 +1,6 @@
 /** Snapshots from databases and other files, by the real command: equal to those from the documented CSV files. */
 
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { homedir, tmpdir } from 'node:os'
@@ -353,6 +353,28 @@ test('a database of DuckDB is read by the names of its tables', async () => {
 
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(seedOf(output).equals(expected)).toBe(true)
+})
+
+test('an interrupted import ends and leaves no rows behind', async () => {
+  const sql = (rows: number) =>
+    `SELECT s.* REPLACE ('x' || i AS property_id) FROM source s CROSS JOIN range(${rows}) t(i) WHERE s.final_price > 0`
+  const nights = { file: join(root, 'nights.parquet'), sql: sql(10_000) }
+  const folder = mkdtempSync(join(root, 'map-'))
+  writeFileSync(join(folder, 'codecs.yml'), CODECS)
+  const properties = { file: join(root, 'hotels.parquet') }
+  writeFileSync(
+    join(folder, 'mapping.json'),
+    JSON.stringify({ source: { kind: 'parquet' }, properties, packages: nights }),
+  )
+  const output = join(folder, 'out')
+  const args = ['import-source', join(folder, 'mapping.json'), '--shard-id', 's1', '--output-path', output, ...WINDOW]
+  const child = spawn(process.execPath, [VACANCY, ...args], { stdio: 'ignore' })
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  await expect.poll(() => existsSync(join(output, 'import-source.tmp', 'packages.csv'))).toBe(true)
+  child.kill('SIGTERM')
+
+  expect(await ended).toBe(1)
+  expect(readdirSync(output)).toEqual([])
 })
 
 test('lines of a CSV file that are no rows are counted and named', () => {
