@@ -62,10 +62,10 @@ export const METRICS = {
   vacancy_health: gauge('1 for the value of /healthz, 0 for the others.', ['value']),
   vacancy_unavailable: gauge('1 while the reason holds; docs/reasons.md lists the action.', ['reason']),
   vacancy_commands_total: counter('Requests by command.', ['command']),
-  vacancy_command_errors_total: counter('ERROR replies by command and code; only pairs that occurred.', [
-    'command',
-    'code',
-  ]),
+  vacancy_command_errors_total: counter(
+    'ERROR replies by command and code: pairs that occurred, and 408, 429, 500 and 503 of commands in use.',
+    ['command', 'code'],
+  ),
   vacancy_command_duration_seconds: histogram(
     'Time of a request: queue, before its execution; run, until its reply was ready. Commands in use only.',
     ['command', 'phase'],

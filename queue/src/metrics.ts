@@ -122,7 +122,10 @@ export function countRequest(
   observe(buckets, seconds)
 }
 
-export function countRejected(metrics: QueueMetrics, topic: string, reason: string, jobs: number): void {
+const REJECTIONS = ['disk', 'busy', 'max_jobs', 'max_bytes', 'max_bytes_total'] as const
+type Rejection = (typeof REJECTIONS)[number]
+
+export function countRejected(metrics: QueueMetrics, topic: string, reason: Rejection, jobs: number): void {
   const key = `${topic} ${reason}`
   // Names of topics that do not exist never come here, so this is as bounded as the topics are.
   metrics.rejected.set(key, (metrics.rejected.get(key) ?? 0) + jobs)
@@ -305,4 +308,6 @@ function collectTopic(of: Of, topic: string, shown: Shown): void {
   for (const [reason, count] of Object.entries(deadByReason))
     of.vacancy_queue_jobs_dead_total.inc({ topic, reason }, count)
   of.vacancy_queue_dead_dropped_total.inc({ topic }, totals.deadDropped)
+  // A series that appears with its first event hides that event from rates.
+  for (const reason of REJECTIONS) of.vacancy_queue_jobs_rejected_total.inc({ topic, reason }, 0)
 }

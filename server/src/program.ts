@@ -1,5 +1,6 @@
 /** Health, readiness and metrics of the process. */
 import type { Clock } from '@vacancy/shared'
+import { REFUSALS } from '@vacancy/shared/api/options'
 import { type ControlModule, moduleOf, type RouteRequest } from '@vacancy/shared/api/route'
 import { PROGRAM_ROUTES } from '@vacancy/shared/contract'
 import {
@@ -36,12 +37,10 @@ export type Program = {
 }
 
 export function createProgram({ clock }: { readonly clock: Clock }): Program {
-  return {
-    clock,
-    startedAt: new Date(clock.wallMs()).toISOString(),
-    readiness: createReadiness(clock),
-    metrics: registerMetrics(CONTROL_METRICS, { process: true }),
-  }
+  const metrics = registerMetrics(CONTROL_METRICS, { process: true })
+  // A series that appears with its first event hides that event from rates.
+  for (const reason of REFUSALS) metrics.of.control_refused_total.inc({ reason }, 0)
+  return { clock, startedAt: new Date(clock.wallMs()).toISOString(), readiness: createReadiness(clock), metrics }
 }
 
 /** Values that are measured when metrics are requested. */

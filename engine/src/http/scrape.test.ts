@@ -41,7 +41,10 @@ test('counts of the serving threads are added up', () => {
   expect(values(lines, 'vacancy_commands_total')['{command="SEARCHAVAIL"}']).toBe(2)
   expect(values(lines, 'vacancy_command_errors_total')).toEqual({
     '{command="SEARCHAVAIL",code="VALIDATION_ERROR"}': 1,
+    '{command="SEARCHAVAIL",code="408"}': 0,
     '{command="SEARCHAVAIL",code="429"}': 1,
+    '{command="SEARCHAVAIL",code="500"}': 0,
+    '{command="SEARCHAVAIL",code="503"}': 0,
   })
   expect(values(lines, 'tcp_rejected_request_total')).toEqual({ '': 1 })
 })

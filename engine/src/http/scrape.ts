@@ -108,6 +108,12 @@ function byPeer(read: (member: MemberStatus) => Value): Reader {
 
 const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0)
 
+/** Codes that clients are not to blame for: alerts count them, so their series of a command must exist before they occur. */
+const FAILURES: ReadonlySet<string> = new Set(['408', '429', '500', '503'])
+
+/** Usual refusals of stays, whose series exist before they occur. */
+const NO_REFUSALS = { SOLD_OUT: 0, PRICE_CHANGED: 0, EXPIRED: 0, CONFLICT: 0 }
+
 const PROGRESS = { probe: 0, replicate: 1, snapshot: 2 } as const
 
 const flag = (on: boolean) => (on ? 1 : 0)
@@ -171,10 +177,10 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     Object.fromEntries(commands.map((each) => [each.command, each.total])),
   ),
   vacancy_command_errors_total: ({ commands }) =>
-    commands.flatMap(({ command, errors }) =>
+    commands.flatMap(({ command, total, errors }) =>
       ERROR_CODES.flatMap((code, i) => {
         const value = errors[i] ?? 0
-        return value > 0 ? [{ labels: { command, code }, value }] : []
+        return value > 0 || (total > 0 && FAILURES.has(code)) ? [{ labels: { command, code }, value }] : []
       }),
     ),
   vacancy_command_duration_seconds: ({ commands }) =>
@@ -213,7 +219,9 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_stays_bytes: plain(({ replica }) => replica?.stays?.bytes),
   vacancy_nights_oversold: plain(({ replica }) => replica?.stays?.oversoldNights),
   vacancy_stays_expired_total: plain(({ replica }) => replica?.stays?.expired),
-  vacancy_stays_refused_total: byLabel(({ replica }): { [code: string]: number } => ({ ...replica?.stays?.refused })),
+  vacancy_stays_refused_total: byLabel(({ replica }): { [code: string]: number } =>
+    replica?.stays ? { ...NO_REFUSALS, ...replica.stays.refused } : {},
+  ),
   vacancy_stays_overflowed_rooms_total: plain(({ replica }) => replica?.stays?.overflowedRooms),
   vacancy_stays_unrecorded_rooms_total: plain(({ replica }) => replica?.stays?.unrecordedRooms),
   vacancy_stays_evicted_total: byLabel(({ replica }): { [state: string]: number } => ({ ...replica?.stays?.evicted })),

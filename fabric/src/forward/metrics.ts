@@ -80,9 +80,15 @@ export type Observed = {
   readonly write: { readonly counts: Float64Array; sum: number }
 }
 
+/** Their series exist from the start: a series that appears with its first event hides that event from rates. */
+const RESULTS = ['ok', '408', '429', '500', '503', 'dropped'] as const
+
 export function createObserved(): Observed {
   const histogram = () => ({ counts: new Float64Array(SECONDS.length + 1), sum: 0 })
-  return { ended: new Map(), read: histogram(), write: histogram() }
+  const series = (['read', 'write'] as const).flatMap((kind) =>
+    RESULTS.map((result) => [`${kind} ${result}`, 0] as const),
+  )
+  return { ended: new Map(series), read: histogram(), write: histogram() }
 }
 
 export function observe(observed: Observed, { request, result, seconds }: Ended): void {

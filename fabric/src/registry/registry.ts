@@ -63,6 +63,8 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   const metrics = registerMetrics(REGISTRY_METRICS, { process: true })
   const readiness = createReadiness(clock)
   metrics.of.registry_storage_up.set(1)
+  // A series that appears with its first event hides that event from increases.
+  for (const kind of COMPONENT_KINDS) metrics.of.registry_heartbeat_timeout_total.inc({ kind }, 0)
   // Undefined while the store opens: no request waits for a change yet.
   let running: Service | undefined
   const service: Service = {

@@ -47,7 +47,8 @@ export type HttpOptions = {
   readonly onRefusal: (reason: Refusal) => void
 }
 
-type Refusal = 'unauthenticated' | 'forbidden' | 'cross-site' | 'host' | 'too-many'
+export const REFUSALS = ['unauthenticated', 'forbidden', 'cross-site', 'host', 'too-many'] as const
+type Refusal = (typeof REFUSALS)[number]
 
 // biome-ignore lint/suspicious/noExplicitAny: the parts of a FastifyInstance's type that differ by logger and types.
 export type App = FastifyInstance<any, any, any, any, any>
