@@ -59,7 +59,11 @@ const CASES = {
         settings: { storage: 'etcd', 'etcd-endpoints': ['http://etcd-0:2379', 'http://etcd-1:2379'] },
       },
       edgeRouter: { login: true, service: { type: 'LoadBalancer', annotations: { 'example.com/internal': 'true' } } },
-      proxy: { login: true, settings: { workers: 2, 'cors-origin': ['https://a.example', 'https://b.example'] } },
+      proxy: {
+        login: true,
+        tlsSecret: 'proxy-tls',
+        settings: { workers: 2, 'cors-origin': ['https://a.example', 'https://b.example'] },
+      },
       queue: { replicas: 1, postgres: true },
       controlPlane: {
         postgres: true,
@@ -358,6 +362,20 @@ test('policies admit components that exist, and clients and monitors as given', 
       },
     },
   ])
+})
+
+test('with a certificate, clients reach the proxy by HTTPS alone', () => {
+  const of = (kind, name) => ofKind(rendered[name], kind).find((each) => componentOf(each) === 'proxy')
+  const peersOf = (name) =>
+    Object.fromEntries(of('NetworkPolicy', name).spec.ingress.map(({ ports, from }) => [ports[0].port, from]))
+  const isClient = ({ ipBlock }) => ipBlock !== undefined
+  const { http, https } = peersOf('a platform with every value')
+
+  // Monitors are peers of that kind, too, and read metrics there.
+  expect([http.filter(isClient).length, https.filter(isClient).length]).toEqual([1, 1])
+  expect(Object.keys(peersOf('a platform'))).toEqual(['http'])
+  const { volumes } = of('StatefulSet', 'a platform with every value').spec.template.spec
+  expect(volumes.find((each) => each.name === 'tls').secret.secretName).toBe('proxy-tls')
 })
 
 test('the rules are those of deploy/observability', () => {

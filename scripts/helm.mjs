@@ -52,7 +52,7 @@ export const SECTIONS = {
   resolver: ['vacancy resolver', BASE],
   zoneRouter: ['vacancy router', { ...BASE, ...DISK }],
   edgeRouter: ['vacancy router', { ...BASE, ...DISK, ...LOGIN, ...SERVICE }],
-  proxy: ['vacancy proxy', { ...BASE, ...LOGIN, ...SERVICE }],
+  proxy: ['vacancy proxy', { ...BASE, ...LOGIN, tlsSecret: text(), ...SERVICE }],
   queue: ['vacancy queue serve', { ...BASE, ...DISK, ...POSTGRES, ...SERVICE }],
   controlPlane: [
     'vacancy control-plane',

@@ -28,6 +28,7 @@ The programs of a release by the ends of their names:
   values         section of the values
   job            in Prometheus
   command, args  of vacancy
+  tls            secret with the certificate of a listener
   secrets        variables of the program → keys of the secret
   ports          of its listeners; http has /health, /ready and /metrics
   from           port → components that use it; clients are those of the network policy
@@ -164,8 +165,19 @@ proxy:
     {{- else }}
     allow-anonymous: true
     {{- end }}
+    {{- if .Values.proxy.tlsSecret }}
+    https-enabled: true
+    tls-cert-path: /etc/vacancy/tls/tls.crt
+    tls-key-path: /etc/vacancy/tls/tls.key
+    {{- end }}
+  {{- if .Values.proxy.tlsSecret }}
+  tls: {{ .Values.proxy.tlsSecret }}
+  ports: { http: 8777, https: 3443 }
+  from: { http: [control-plane], https: [control-plane, clients] }
+  {{- else }}
   ports: { http: 8777 }
   from: { http: [control-plane, clients] }
+  {{- end }}
   stopSecs: 15
 queue:
   values: queue
