@@ -117,7 +117,10 @@ beforeAll(async () => {
   const { url: resolver } = shard.startResolver()
   for (const node of nodes) shard.start(node)
   const places = ['--registry-addr', registry, '--resolver-addr', resolver]
-  const at = (name: string) => ['--listen-host', shard.host(name), '--api-host', shard.host(name), '--slow-ms', '0']
+  const at = (name: string) => [
+    ...['--listen-host', shard.host(name), '--api-host', shard.host(name), '--slow-ms', '0'],
+    ...['--trace-endpoint', collectorUrl()],
+  ]
   start(['router', '--mode', 'edge', ...places, ...at('edge')])
   start([
     'router',
@@ -199,6 +202,24 @@ test('the trace passes routers and bridges, and each shows it with slow requests
   const slow = (await (await fetch(`${query.router}/debug/slow`)).json()) as { requests: { trace_id: string }[] }
   expect(slow.requests[0]?.trace_id).toBe(traceId)
   expect(spans.some((span) => span.traceId === traceId)).toBe(false)
+})
+
+test('routers and bridges record a request of a recorded trace below the call of the proxy', async () => {
+  const { traceId, traceparent } = newTrace()
+  expect((await post(query.router, EXISTS, { traceparent })).status).toBe(200)
+  const found = await spansOf(traceId, 2 + COMPONENTS.length)
+  const call = found.find(({ service, kind }) => service === 'vacancy-proxy' && kind === 3)
+  const hops = found.filter(({ service }) => service !== 'vacancy-proxy')
+  expect(hops.map(({ service }) => service).sort()).toEqual(['vacancy-bridge', 'vacancy-router', 'vacancy-router'])
+  for (const hop of hops) {
+    expect(hop).toMatchObject({ name: 'PROPEXIST', kind: 2, parentSpanId: call?.spanId, isError: false })
+    expect(hop.of).toMatchObject({ command: 'PROPEXIST', segment: SEGMENT, tries: '1', result: 'ok' })
+  }
+  expect(hops.map(({ of }) => of['hop']).sort()).toEqual([
+    'bridge-1',
+    expect.stringMatching(/^node-\d$/),
+    'zone-router',
+  ])
 })
 
 test('a node shows the trace of a slow request', async () => {

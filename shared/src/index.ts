@@ -53,4 +53,4 @@ export { knownValues, nearestName, snakeCase, spellingOf, suggestion, unknownNam
 export { groupDigits, utcText } from './numbers.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'
 export { metresOfChord, writeUnitVector } from './sphere.ts'
-export { parseTraceparent, TRACEPARENT_CHARS, traceparentOf } from './trace-context.ts'
+export { parseTraceparent, TRACEPARENT_CHARS, type TraceContext, traceparentOf } from './trace-context.ts'

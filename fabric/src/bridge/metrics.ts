@@ -1,11 +1,12 @@
 /** The metrics of `vacancy bridge`. docs/fabric-metrics.md is generated from them. */
 
-import { counter, gauge, type MetricsTable, TOKEN_END_METRIC } from '@vacancy/shared/node'
+import { counter, gauge, type MetricsTable, SPANS_METRIC, TOKEN_END_METRIC } from '@vacancy/shared/node'
 import { CERTIFICATE_METRIC, FAULT_METRIC, forwardMetrics } from '../forward/metrics.ts'
 
 export const BRIDGE_METRICS = {
   ...forwardMetrics('bridge', 'node'),
   bridge_shard_fault: FAULT_METRIC,
+  bridge_spans_total: SPANS_METRIC,
   bridge_node_role: gauge('1 for the role that each node has now: leader, follower or other.', ['node', 'role']),
   bridge_node_lag_entries: gauge(
     'Log entries that a node is behind the leader; absent where the node does not report it.',

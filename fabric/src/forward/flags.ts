@@ -80,6 +80,11 @@ export const SECURITY_FLAGS = {
 
 /** The life of the process. */
 export const PROCESS_FLAGS = {
+  'trace-endpoint': {
+    ...named('URL'),
+    summary:
+      'Collector of spans by OTLP over HTTP, such as http://collector:4318, also as OTEL_EXPORTER_OTLP_ENDPOINT; default: none are recorded.',
+  },
   'drain-secs': { ...whole(10, 0, 600, 'seconds'), summary: 'Time to finish requests in flight on shutdown.' },
   'log-level': { ...choice(LOG_LEVELS, 'info'), summary: 'Lowest level that is logged.' },
   'log-format': { ...choice(LOG_FORMATS, 'json'), summary: 'Log lines as JSON or as text.' },

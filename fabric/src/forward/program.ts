@@ -12,8 +12,11 @@ import {
   openTls,
   openTokenFile,
   openTokens,
+  openTracing,
   runProgram,
   type TlsFiles,
+  type Tracing,
+  traceEndpointOf,
   VERSION,
 } from '@vacancy/shared/node'
 import { systemSchedule } from '@vacancy/shared/schedule'
@@ -106,6 +109,8 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
   const upstream = openUpstreamTls(flags, log)
   const { hopTokenFile } = options
   const hopToken = hopTokenFile === undefined ? undefined : openTokenFile({ file: hopTokenFile, log })
+  const traceEndpoint = traceEndpointOf(flags.traceEndpoint)
+  let tracing: Tracing | undefined
   let running: Service | undefined
   const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
   const registry = openRegistryClient({
@@ -144,6 +149,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             random: Math.random,
             log,
           })
+        tracing = await openTracing({ traceEndpoint, tracePerThousand: 0 }, `vacancy-${component}`, log)
         running = await start({
           service: {
             component,
@@ -160,6 +166,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
             tokens: tokens && (() => tokens.tokens()),
             requireLogin: flags.requireLogin,
             slowMs: flags.slowMs,
+            tracing,
             drainMs: flags.drainSecs * 1000,
             version: VERSION,
             config: viewOf(options.view, {
@@ -181,6 +188,7 @@ export async function runService(options: ProgramOptions, start: (opened: Opened
       },
       stop: async () => {
         await running?.stop()
+        await tracing?.close()
         tokens?.close()
         tls?.close()
         upstream.close()

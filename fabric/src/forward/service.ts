@@ -24,11 +24,15 @@ import {
   type MetricsTable,
   nextTokenEnd,
   type Readiness,
+  type SPANS_METRIC,
   secureContextOf,
   setCertificateEnds,
+  setSpans,
+  spanCounts,
   type TlsMaterial,
   type TOKEN_END_METRIC,
   type TokenHash,
+  type Tracing,
   text,
   tlsOptionsOf,
   tokenEnds,
@@ -50,6 +54,7 @@ import {
 import { closePool } from './hops.ts'
 import { type CERTIFICATE_METRIC, collectForwarding, createObserved, type FAULT_METRIC, observe } from './metrics.ts'
 import { type Serving, textOf } from './serving.ts'
+import { recordSpan } from './spans.ts'
 import { ANYONE, type Hop, type PoolSettings } from './state.ts'
 import { traceIdOf } from './traces.ts'
 import type { World } from './world.ts'
@@ -116,6 +121,8 @@ export type ServiceOptions = {
   readonly tokens: (() => readonly TokenHash[]) | undefined
   readonly requireLogin: boolean
   readonly slowMs: number
+  /** Undefined: no spans are recorded. */
+  readonly tracing: Tracing | undefined
   readonly drainMs: number
   readonly version: string
   /** For `/config`. */
@@ -236,6 +243,7 @@ export function createObservedForwarder(
     onEnd: (ended: Ended) => {
       observe(observed, ended)
       noteSlow(slow, ended, options.clock)
+      if (options.tracing !== undefined) recordSpan(options.tracing, ended, options.clock.wallMs())
     },
     onHopChange: (hop, fault) => {
       logHop(options.log, hop, fault)
@@ -278,6 +286,7 @@ export function servingReasons(serving: Serving): Reasons {
 }
 
 type TokenGauge = Metrics<{ readonly row: typeof TOKEN_END_METRIC }>['of']['row']
+type SpansCounter = Metrics<{ readonly row: typeof SPANS_METRIC }>['of']['row']
 type FaultGauge = Metrics<{ readonly row: typeof FAULT_METRIC }>['of']['row']
 type CertificateGauge = Metrics<{ readonly row: typeof CERTIFICATE_METRIC }>['of']['row']
 
@@ -342,6 +351,7 @@ export async function startService(
     if (notAfterMs !== undefined) setCertificateEnds(certificates, 'upstream', { notAfterMs })
     const tokenEnd = nextTokenEnd(options.tokens?.() ?? [], clock.wallMs())
     ;(metrics.of['token_not_after_seconds'] as unknown as TokenGauge).set(tokenEnd)
+    setSpans(metrics.of[`${options.component}_spans_total`] as unknown as SpansCounter, spanCounts(options.tracing))
   })
   let listener: Listener | undefined
   const door = createDoor({ tokens: () => options.tokens?.(), publicRead: true, clock })

@@ -3,7 +3,7 @@
  * not know the field refuses the request, and gets it again without: the rest means the same.
  */
 
-import { parseTraceparent } from '@vacancy/shared'
+import { parseTraceparent, type TraceContext } from '@vacancy/shared'
 import {
   addToCount,
   ENVELOPE_HEADER_BYTES,
@@ -25,11 +25,15 @@ export function hasTrace({ frame }: Request): boolean {
   return endsWithTrace(frame, frame.length)
 }
 
+/** The trace of a request; undefined without one. */
+export function traceOf(request: Request): TraceContext | undefined {
+  const { frame } = request
+  return hasTrace(request) ? parseTraceparent(traceAtEnd(frame, frame.length)) : undefined
+}
+
 /** The trace of a request, for logs; null without one. */
 export function traceIdOf(request: Request): string | null {
-  const { frame } = request
-  if (!hasTrace(request)) return null
-  return parseTraceparent(traceAtEnd(frame, frame.length))?.traceId ?? null
+  return traceOf(request)?.traceId ?? null
 }
 
 /** Before a request is handed to a hop. */

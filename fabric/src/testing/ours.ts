@@ -46,6 +46,7 @@ function serviceOf(component: 'router' | 'bridge', host: string, deadlineMs: num
     tokens: undefined,
     requireLogin: false,
     slowMs: 100,
+    tracing: undefined,
     drainMs: 200,
     version: VERSION,
     config: {},

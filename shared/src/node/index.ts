@@ -179,6 +179,7 @@ export {
   spanCounts,
   TRACE_SCHEMA,
   type Trace,
+  traceEndpointOf,
   traceFaults,
   withTraceEndpoint,
 } from './tracing.ts'

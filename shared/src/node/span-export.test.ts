@@ -41,6 +41,31 @@ const open = () => {
   return openSpanExport({ endpoint, perThousand: 0, service: 'vacancy-test', log })
 }
 
+test('the span of a request that is over has its times, parent, attributes and fault', async () => {
+  const tracing = open()
+  const [startMs, endMs] = [1_800_000_000_000, 1_800_000_000_250]
+  tracing.record({
+    name: 'SEARCHAVAIL',
+    parent: PARENT,
+    startMs,
+    endMs,
+    attributes: { hop: 'b1', tries: 1 },
+    fault: '503',
+  })
+  await tracing.close()
+  const [{ scopeSpans }] = received[0].body.resourceSpans
+  expect(scopeSpans[0].spans).toMatchObject([
+    {
+      ...{ name: 'SEARCHAVAIL', traceId: TRACE, parentSpanId: SPAN, kind: 2, status: { code: 2, message: '503' } },
+      ...{ startTimeUnixNano: `${startMs}000000`, endTimeUnixNano: `${endMs}000000` },
+      attributes: [
+        { key: 'hop', value: { stringValue: 'b1' } },
+        { key: 'tries', value: { intValue: 1 } },
+      ],
+    },
+  ])
+})
+
 test('spans are exported as OTLP with their parents, attributes and faults', async () => {
   const tracing = open()
   const request = tracing.begin('POST /api', PARENT)

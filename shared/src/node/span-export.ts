@@ -3,7 +3,15 @@
  * endpoint is set, and never otherwise.
  */
 
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, type Tracer, trace } from '@opentelemetry/api'
+import {
+  type Span as OpenSpan,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { AlwaysOnSampler, type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace'
@@ -44,6 +52,11 @@ export function openSpanExport(options: {
   return {
     perThousand,
     begin: (name, parent) => start(tracer, name, SpanKind.SERVER, parent),
+    record({ name, parent, startMs, endMs, attributes, fault }) {
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, startTime: startMs, attributes }, contextOf(parent))
+      setFault(span, fault)
+      span.end(endMs)
+    },
     counts: queue.counts,
     close: queue.close,
   }
@@ -64,8 +77,12 @@ function start(tracer: Tracer, name: string, kind: SpanKind, parent: TraceContex
     call: (called) => start(tracer, called, SpanKind.CLIENT, context),
     set: (attributes: Attributes) => void span.setAttributes(attributes),
     end(fault) {
-      if (fault !== '') span.setStatus({ code: SpanStatusCode.ERROR, message: fault.slice(0, TEXT_CHARS_MAX) })
+      setFault(span, fault)
       span.end()
     },
   }
+}
+
+function setFault(span: OpenSpan, fault: string): void {
+  if (fault !== '') span.setStatus({ code: SpanStatusCode.ERROR, message: fault.slice(0, TEXT_CHARS_MAX) })
 }

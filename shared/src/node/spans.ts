@@ -15,11 +15,24 @@ export type Span = {
   readonly end: (fault: string) => void
 }
 
+type OverSpan = {
+  readonly name: string
+  readonly parent: TraceContext
+  /** Wall clock, ms. */
+  readonly startMs: number
+  readonly endMs: number
+  readonly attributes: Attributes
+  /** Why it failed; '' if it did not. */
+  readonly fault: string
+}
+
 export type Tracing = {
   /** Of requests without a parent, how many begin a trace. */
   readonly perThousand: number
   /** The span of a request that has arrived. */
   readonly begin: (name: string, parent: TraceContext | undefined) => Span
+  /** Records the span of a request that is over. */
+  readonly record: (over: OverSpan) => void
   readonly counts: () => SpanCounts
   /** Exports what is left, within a bound. */
   readonly close: () => Promise<void>

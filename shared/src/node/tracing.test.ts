@@ -2,7 +2,16 @@ import { expect, test, vi } from 'vitest'
 import type { TraceContext } from '../trace-context.ts'
 import { createLogger } from './log.ts'
 import type { Span, Tracing } from './spans.ts'
-import { beginCall, beginTrace, currentTrace, inTrace, openTracing, traceFaults, withTraceEndpoint } from './tracing.ts'
+import {
+  beginCall,
+  beginTrace,
+  currentTrace,
+  inTrace,
+  openTracing,
+  traceEndpointOf,
+  traceFaults,
+  withTraceEndpoint,
+} from './tracing.ts'
 
 const loads = vi.hoisted(() => ({ count: 0 }))
 vi.mock('./span-export.ts', () => {
@@ -26,6 +35,7 @@ function fake(perThousand: number) {
   const tracing: Tracing = {
     perThousand,
     begin: start,
+    record: ({ name, parent }) => void begun.push([name, parent.spanId]),
     counts: () => ({ exported: 0, dropped: 0 }),
     close: async () => {},
   }
@@ -109,4 +119,10 @@ test('the endpoint is an address without a user, and also comes from its usual v
     ['trace_endpoint', { text: 'http://own:4318', at: '--trace-endpoint', from: 'flag' }],
   ] as const)
   expect(withTraceEndpoint(given, 'http://c:4318')).toBe(given)
+  expect([traceEndpointOf(undefined, ''), traceEndpointOf('http://own:4318', 'http://c:4318')]).toEqual([
+    '',
+    'http://own:4318',
+  ])
+  expect(traceEndpointOf(undefined, 'http://c:4318')).toBe('http://c:4318')
+  expect(() => traceEndpointOf('collector:4318')).toThrow('--trace-endpoint: must be an address like http://host:4318')
 })

@@ -37,6 +37,21 @@ export function traceFaults({ traceEndpoint, tracePerThousand }: TraceConfig): r
   return isBase ? [] : ['trace_endpoint: must be an address like http://host:4318']
 }
 
+/**
+ * The endpoint of a flag `--trace-endpoint`, or of its usual environment variable; '' for none.
+ *
+ * @throws VacancyError usage_error
+ */
+export function traceEndpointOf(
+  flag: string | undefined,
+  usual = process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '',
+): string {
+  const traceEndpoint = flag ?? usual
+  const [fault] = traceFaults({ traceEndpoint, tracePerThousand: 0 })
+  if (fault !== undefined) throw new VacancyError('usage_error', { reason: fault.replace('trace_', '--trace-') })
+  return traceEndpoint
+}
+
 /** Adds the endpoint from its usual environment variable, unless the setting itself is given. */
 export function withTraceEndpoint(
   given: ReadonlyMap<string, Given>,
