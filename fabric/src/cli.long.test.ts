@@ -129,7 +129,7 @@ test.each([
   [['registry', '--state-file', 'bad.yml/state.json', '-p', '0'], 65, 'bad.yml/state.json: cannot be read'],
   [['resolver'], 64, 'one of --file, --map and --echo is needed'],
   [['resolver', '--file', 'none.yml'], 64, 'none.yml: cannot be read'],
-  [['resolver', '--file', 'bad.yml'], 64, 'the file has shards, bridges and routers'],
+  [['resolver', '--file', 'bad.yml'], 64, 'the file has shards, bridges, routers and patterns'],
   [['resolver', '--map', 'x'], 64, 'x is not id=host'],
 ])('%j ends with exit code %i', async (args, code, message) => {
   writeFileSync(inFolder('bad.yml'), 'rate_features: [a, A]\n')
