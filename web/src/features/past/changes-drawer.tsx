@@ -11,7 +11,7 @@ import { CopyButton } from '../../ui/copy-button.tsx'
 import { Drawer } from '../../ui/dialog.tsx'
 import { EventList } from '../../ui/event-list.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Panel, Skeleton } from '../../ui/panel.tsx'
+import { Panel } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 import { useChanges, useRecordedFrom } from './queries.ts'
 
@@ -30,13 +30,11 @@ const typedText = (at: string) => rangeText({ from: at, to: 'now' }).split('..')
 
 export default function ChangesDrawer({ at, shard, onClose }: ChangesDrawerProps) {
   const { data, error } = useRecordedFrom()
+  // It opens with its fields, the first of which takes the focus.
+  if (!data && !error) return null
   return (
     <Drawer open title={copy.changes.title} onClose={onClose} wide>
-      {data || error ? (
-        <Changes first={firstOf(at, data?.oldest ?? null)} last={iso(at)} shard={shard} />
-      ) : (
-        <Skeleton rows={8} />
-      )}
+      <Changes first={firstOf(at, data?.oldest ?? null)} last={iso(at)} shard={shard} />
     </Drawer>
   )
 }
