@@ -150,7 +150,7 @@ test.each([
 test.each(['', '-', '.', '1e', '0x10', 'NaN', 'Infinity', '1,5', '1 2', '90.1', '1e999', '--1'])(
   '%s is no latitude',
   (text) => {
-    expect(read(`p,S,A,t,c,1,"${text}",0,\n`).faultyLines).toEqual([1])
+    expect(read(`q,S,A,t,c,1,1.5,0,\np,S,A,t,c,1,"${text}",0,\n`).faultyLines).toEqual([2])
   },
 )
 
