@@ -11,7 +11,7 @@ import { CopyButton } from '../../ui/copy-button.tsx'
 import { Drawer } from '../../ui/dialog.tsx'
 import { EventList } from '../../ui/event-list.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Panel } from '../../ui/panel.tsx'
+import { Panel, Skeleton } from '../../ui/panel.tsx'
 import * as copy from './copy.ts'
 import { useChanges, useRecordedFrom } from './queries.ts'
 
@@ -30,11 +30,15 @@ const typedText = (at: string) => rangeText({ from: at, to: 'now' }).split('..')
 
 export default function ChangesDrawer({ at, shard, onClose }: ChangesDrawerProps) {
   const { data, error } = useRecordedFrom()
-  // It opens with its fields, the first of which takes the focus.
-  if (!data && !error) return null
+  const isKnown = data !== undefined || error !== null
   return (
-    <Drawer open title={copy.changes.title} onClose={onClose} wide>
-      <Changes first={firstOf(at, data?.oldest ?? null)} last={iso(at)} shard={shard} />
+    // Opened anew with its fields, the first of which takes the focus.
+    <Drawer key={isKnown ? 'fields' : 'waiting'} open title={copy.changes.title} onClose={onClose} wide>
+      {isKnown ? (
+        <Changes first={firstOf(at, data?.oldest ?? null)} last={iso(at)} shard={shard} />
+      ) : (
+        <Skeleton rows={8} />
+      )}
     </Drawer>
   )
 }
