@@ -251,7 +251,8 @@ test('Explain match leads to the calendar of the property, whose nights are comp
   await ready(page, 'property')
 
   const grid = page.getByRole('grid')
-  const cell = (at: number) => grid.getByRole('row').nth(2).getByRole('gridcell').nth(at)
+  const room = await grid.getByRole('gridcell').first().getAttribute('data-room')
+  const cell = (at: number) => grid.locator(`[data-room="${room}"]`).nth(at)
   const night = page.getByRole('region', { name: 'Selected nights' })
   await cell(20).click()
   await page.keyboard.press('Shift+ArrowRight')
