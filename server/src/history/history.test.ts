@@ -19,7 +19,9 @@ const PAGE = `# HELP vacancy_commands_total Requests by command.
 vacancy_commands_total{command="SEARCHAVAIL"} 100
 vacancy_commands_total{command="DECROOMAVL"} 7
 vacancy_commands_total{command="LOGIN"} 3
-vacancy_command_errors_total{command="SEARCHAVAIL",code="500"} 2
+tcp_errors_total 2
+tcp_client_errors_total 40
+vacancy_command_errors_total{command="HOLDSTAY",code="NOT_FOUND"} 40
 vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="queue",le="0.001"} 100
 vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.001"} 60
 vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="+Inf"} 100
@@ -31,13 +33,13 @@ process_cpu_seconds_total 1.5
 
 const readingOf = (text: string, at: number) => readMetrics(text, at) as Reading
 
-test('reads and writes are counted separately, and only execution time counts as latency', () => {
+test('reads and writes are counted separately, refusals are no errors, only execution counts as latency', () => {
   const reading = readingOf(PAGE, NOW)
 
   expect(Object.fromEntries(reading.numbers)).toEqual({
     'vacancy_commands_total read': 100,
     'vacancy_commands_total write': 7,
-    vacancy_command_errors_total: 2,
+    tcp_errors_total: 2,
     'vacancy_memory_bytes kind rss': 1_000,
     vacancy_tcp_connections: 12,
     process_cpu_seconds_total: 1.5,

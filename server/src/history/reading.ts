@@ -50,8 +50,7 @@ export function readMetrics(text: string, at: number): Reading | undefined {
 
 /** `name{label="value"} 12`. Pages are long and frequent, so unneeded lines are skipped without allocating substrings. */
 function readLine(draft: Draft, text: string, start: number, end: number): boolean {
-  const first = text.charCodeAt(start)
-  if (first !== V && first !== P) return false
+  if (!FIRSTS.has(text.charCodeAt(start))) return false
   let at = start
   while (at < end && text.charCodeAt(at) !== SPACE && text.charCodeAt(at) !== BRACE) at++
   const inputs = INPUTS.get(text.slice(start, at))
@@ -70,12 +69,9 @@ function readLine(draft: Draft, text: string, start: number, end: number): boole
   return true
 }
 
-const [V, P, SPACE, BRACE] = ['v', 'p', ' ', '{'].map((character) => character.charCodeAt(0)) as [
-  number,
-  number,
-  number,
-  number,
-]
+/** First characters of their names. */
+const FIRSTS = new Set([...INPUTS.keys()].map((name) => name.charCodeAt(0)))
+const [SPACE, BRACE] = [' ', '{'].map((character) => character.charCodeAt(0)) as [number, number]
 
 const ACCESS = new Map(Object.entries(COMMANDS).map(([name, { access }]) => [name, access as string]))
 

@@ -45,7 +45,8 @@ export const SERIES = {
   },
   errors: {
     ...{ unit: '1/s', of: 'both', label: 'errors', title: 'Errors' },
-    source: { metric: 'vacancy_command_errors_total', as: 'rate' },
+    // Refusals of requests, as of a room that is sold out or of a write to a follower, are no errors.
+    source: { metric: 'tcp_errors_total', as: 'rate' },
   },
   p50: {
     ...{ unit: 'ms', of: 'node', label: 'read p50', title: 'Read p50' },
