@@ -15,6 +15,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { IMPORT_COLUMNS, type ImportFileKind } from '@vacancy/shared'
 import { startPostgres } from '@vacancy/testkit/postgres'
 
 const { values } = parseArgs({
@@ -31,23 +32,9 @@ const SOURCE_COLUMNS = {
   properties: ['id', 'segment', 'area', 'kind', 'category', 'stars', 'lat', 'lon', 'amenities'],
   packages: ['id', 'room', 'night', 'free', 'price', 'features'],
 } as const
-const OURS = {
-  properties: [
-    'PropertyID',
-    'Segment',
-    'Area',
-    'PropertyType',
-    'Category',
-    'Stars',
-    'Latitude',
-    'Longitude',
-    'Amenities',
-  ],
-  packages: ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'],
-} as const
-type Kind = keyof typeof OURS
-const columnsOf = (kind: Kind) => Object.fromEntries(OURS[kind].map((name, at) => [name, SOURCE_COLUMNS[kind][at]]))
-const tableOf = (kind: Kind, more: object) => ({ columns: columnsOf(kind), ...more })
+const columnsOf = (kind: ImportFileKind) =>
+  Object.fromEntries(IMPORT_COLUMNS[kind].map((name, at) => [name, SOURCE_COLUMNS[kind][at]]))
+const tableOf = (kind: ImportFileKind, more: object) => ({ columns: columnsOf(kind), ...more })
 
 const work = mkdtempSync(join(tmpdir(), 'vacancy-source-bench-'))
 const postgres = await startPostgres()

@@ -326,9 +326,8 @@ function encodingOf(name: string, at: string, faults: Faults): string {
     return new TextDecoder(name).encoding
   } catch {
     // The only reason to throw is an unknown name.
-    faults.push(
-      `${at}: ${unknownName(name, ENCODINGS)}${/did you/.test(unknownName(name, ENCODINGS)) ? '' : `; some are ${ENCODINGS.join(', ')}`}`,
-    )
+    const fault = unknownName(name, ENCODINGS)
+    faults.push(`${at}: ${fault}${/did you/.test(fault) ? '' : `; some are ${ENCODINGS.join(', ')}`}`)
     return 'utf-8'
   }
 }
