@@ -18,6 +18,7 @@ import { cleanErrorText, createRequestScan, type RequestScan, textFault } from '
 
 const COMMA = 0x2c
 const BLANK = 0x20
+const DATE_BYTES = 10
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
@@ -140,13 +141,18 @@ function checkDay(values: Values, day: number, start: number, end: number): numb
 
 /** Reads the dates of a search into `days`. @returns number of distinct dates */
 export function readDates(values: Values, field: number, datesMax: number): number {
-  readList(values, field, 10)
   const { days } = values
+  const { bytes } = values.scan
   let count = 0
-  for (let i = 0; i < values.entries; i++) {
-    const start = values.starts[i]
-    const end = values.ends[i]
-    const day = checkDay(values, end - start === 10 ? parseDayBytes(values.scan.bytes, start) : -1, start, end)
+  const end = isGiven(values, field) ? endOf(values, field) : startOf(values, field) - 1
+  for (let at = startOf(values, field); at <= end; at = entry.stop + 1) {
+    findEntry(bytes, at, end)
+    const { first, last } = entry
+    if (first === last) continue
+    // What is a date needs no check of its text.
+    const day = last - first === DATE_BYTES ? parseDayBytes(bytes, first) : -1
+    if (day < 0) checkEntry(values, field, DATE_BYTES)
+    checkDay(values, day, first, last)
     if (values.fault !== '') return 0
     let place = count
     while (place > 0 && days[place - 1] > day) place--
@@ -155,7 +161,7 @@ export function readDates(values: Values, field: number, datesMax: number): numb
       refuse(values, `a query may name ${datesMax} dates at most`)
       return 0
     }
-    days.copyWithin(place + 1, place, count)
+    for (let i = count; i > place; i--) days[i] = days[i - 1]
     days[place] = day
     count++
   }
@@ -201,6 +207,27 @@ export function readDegrees(values: Values, field: number, max: number): number 
   return degrees
 }
 
+/** The entry of a list that was found last: [first, last), and the comma or the end behind it. */
+const entry = { first: 0, last: 0, stop: 0 }
+
+/** Finds the entry that begins at `start`, without the blanks around it. */
+function findEntry(bytes: Uint8Array, start: number, end: number): void {
+  let first = start
+  while (first < end && bytes[first] === BLANK) first++
+  let stop = first
+  while (stop < end && bytes[stop] !== COMMA) stop++
+  let last = stop
+  while (last > first && bytes[last - 1] === BLANK) last--
+  entry.first = first
+  entry.last = last
+  entry.stop = stop
+}
+
+function checkEntry(values: Values, field: number, entryBytesMax: number): void {
+  const fault = textFault(values.scan.bytes, entry.first, entry.last, entryBytesMax)
+  if (fault !== '') refuse(values, `an entry of ${nameOf(values, field)} ${fault}`)
+}
+
 /**
  * Splits a list at its commas: entries are trimmed, empty ones and repeats dropped
  * (docs/design/protocol.md#text-and-lists).
@@ -210,24 +237,16 @@ function readList(values: Values, field: number, entryBytesMax: number): void {
   if (!isGiven(values, field)) return
   const { bytes } = values.scan
   const end = endOf(values, field)
-  let start = startOf(values, field)
-  while (start <= end) {
-    let stop = start
-    while (stop < end && bytes[stop] !== COMMA) stop++
-    let first = start
-    let last = stop
-    while (first < last && bytes[first] === BLANK) first++
-    while (last > first && bytes[last - 1] === BLANK) last--
-    if (last > first) addEntry(values, field, first, last, entryBytesMax)
-    if (values.fault !== '') return
-    start = stop + 1
+  for (let at = startOf(values, field); at <= end && values.fault === ''; at = entry.stop + 1) {
+    findEntry(bytes, at, end)
+    if (entry.first === entry.last) continue
+    checkEntry(values, field, entryBytesMax)
+    if (values.fault === '') addEntry(values, field, entry.first, entry.last)
   }
 }
 
-function addEntry(values: Values, field: number, first: number, last: number, entryBytesMax: number): void {
+function addEntry(values: Values, field: number, first: number, last: number): void {
   const { bytes } = values.scan
-  const fault = textFault(bytes, first, last, entryBytesMax)
-  if (fault !== '') return refuse(values, `an entry of ${nameOf(values, field)} ${fault}`)
   for (let i = 0; i < values.entries; i++) {
     const start = values.starts[i]
     const length = values.ends[i] - start

@@ -40,13 +40,9 @@ const EVERY_DAY = 0x7f
 const WEEKDAY_OF_DAY_0 = 3
 
 const { PRICECAL, SEARCHFLEX } = COMMANDS
-const FORMS = new Map<CommandSpec, CalendarForm>([
-  [PRICECAL, 'byDay'],
-  [SEARCHFLEX, 'byProperty'],
-])
 
 export function formOf(command: CommandSpec): CalendarForm {
-  return FORMS.get(command) ?? 'none'
+  return command === PRICECAL ? 'byDay' : command === SEARCHFLEX ? 'byProperty' : 'none'
 }
 
 const placesOf = ({ fields }: CommandSpec) => {

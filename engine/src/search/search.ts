@@ -139,8 +139,9 @@ export function runSearch(
   for (let n = 0; n < tries; n++) {
     if (n > 0) pause(searcher)
     enter(memory, searcher.reader)
-    const attempt = search.hasPage ? tryPage : tryOnce
-    const result = attempt(searcher, forStay, correlationId, at, end)
+    const result = search.hasPage
+      ? tryPage(searcher, forStay, correlationId, at, end)
+      : tryOnce(searcher, forStay, correlationId, at, end)
     leave(memory, searcher.reader)
     if (result === NO_ROOM || result === UNFINISHED || values.fault !== '') return result
     if (result !== KEEPS_CHANGING) {

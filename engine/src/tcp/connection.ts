@@ -95,7 +95,8 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
     splitter: createFrameSplitter({ payloadBytesMax: thread.requestBytesMax, skipBytesMax: thread.skipBytesMax }),
     sink: {
       frame: (bytes, start, end, correlationId, inEnvelope) => {
-        current.bytes = bytes
+        // Storing a young object costs a write barrier, and a chunk has many frames.
+        if (current.bytes !== bytes) current.bytes = bytes
         current.start = start
         current.end = end
         current.correlationId = correlationId

@@ -3,6 +3,8 @@
  * of reads by the replica in small memory of its own.
  */
 
+// An import, because the global is an accessor, which is looked up anew at each call.
+import { Buffer } from 'node:buffer'
 import { assert } from '@vacancy/shared'
 import { writeError } from '../protocol/reply.ts'
 import { outcomeText } from '../store/command.ts'

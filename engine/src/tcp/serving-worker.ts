@@ -108,6 +108,8 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const codecs = createCodecList(options.codecs)
   const scratch = scratchOf(memory, options.reader)
   const proposals = createProposals()
+  // As a variable of its own: the global is an accessor, which is looked up anew at each call.
+  const { performance } = globalThis
   const monotonicMs = () => performance.now()
   const toReplica = createSender(options.replica, REQUESTS)
   let tokens = options.tokens
