@@ -253,11 +253,11 @@ test.each([true, false])(
       sample: () => samples.shift() ?? '4/4',
       isActive,
       log,
-      mayLeave: () => true,
+      whyStay: async () => '',
       onChange: () => changes.push('changed'),
       lookMs: 10,
     })
-    vi.advanceTimersByTime(200)
+    await vi.advanceTimersByTimeAsync(200)
     stop()
     vi.useRealTimers()
 

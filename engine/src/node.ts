@@ -29,14 +29,7 @@ import { lacksLock, ownerOf, requireFree } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
 import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
-import {
-  clockReason,
-  clusterConditions,
-  createConditions,
-  followConditions,
-  healthOf,
-  mayLeave,
-} from './http/conditions.ts'
+import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
 import type {
   Certificate,
   ClusterAnswer,
@@ -348,11 +341,27 @@ function watchAll(
         return processors === 0 ? undefined : `${usableCores()}/${processors}`
       },
       isActive: settings.cpuWatch,
-      mayLeave: () => shard === undefined || mayLeave(shard.info(), Date.now()),
+      whyStay: async () => (shard ? await whyStay(shard, options.drainSeconds) : ''),
       log: options.log,
       onChange: () => options.onEnd(EXIT.coresChanged),
     }),
   ]
+}
+
+/** Beyond `--drain-secs`, after which a process that is asked to stop ends at once (cli/run.ts). */
+const STOP_MS = 5_000
+/** A permission that arrives later, after a stall of this process, counts no more. */
+const ASKED_MS = 5_000
+
+/** Why a member may not end by itself now; '' when it may. The voters of a shard ask its leader (cluster/leaves.ts). */
+async function whyStay(shard: ClusterHandle, drainSeconds: number): Promise<string> {
+  const { members, nodeId } = shard.info()
+  const voters = members.filter(({ isVoter }) => isVoter).map(({ id }) => id)
+  if (!voters.includes(nodeId) || voters.length === 1) return ''
+  const askedMs = performance.now()
+  const { status, text } = await shard.request({ kind: 'leave', forMs: ASKED_MS + drainSeconds * 1000 + STOP_MS })
+  if (status !== 202) return text
+  return performance.now() < askedMs + ASKED_MS ? '' : 'the permission of the leader came late'
 }
 
 /** Start options of the replica thread. */

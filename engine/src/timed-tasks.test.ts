@@ -71,22 +71,22 @@ test.each<[string, ReplicaStatus | undefined]>([
 })
 
 /** @returns the second of each reported change */
-function watch(samples: readonly (string | undefined)[], isActive = true, mayLeaveAt = 0) {
+async function watch(samples: readonly (string | undefined)[], isActive = true, mayLeaveAt = 0) {
   let second = 0
   const changes: number[] = []
-  const warn = vi.fn()
+  const [warn, info] = [vi.fn(), vi.fn()]
   const sample = () => samples[Math.min(second, samples.length - 1)]
   const stop = watchCores({
     sample,
     isActive,
-    log: { warn } as never,
-    mayLeave: () => second >= mayLeaveAt,
+    log: { warn, info } as never,
+    whyStay: async () => (second >= mayLeaveAt ? '' : 'another voter is ending'),
     onChange: () => void changes.push(second),
   })
-  for (second = 1; second < samples.length; second++) vi.advanceTimersByTime(1_000)
+  for (second = 1; second < samples.length; second++) await vi.advanceTimersByTimeAsync(1_000)
   stop()
   vi.advanceTimersByTime(10_000)
-  return { changes, warnings: warn.mock.calls.length }
+  return { changes, warnings: warn.mock.calls.length, waits: info.mock.calls.length }
 }
 
 test.each<[string, (string | undefined)[], number[]]>([
@@ -97,12 +97,12 @@ test.each<[string, (string | undefined)[], number[]]>([
   ['two different samples are no change', ['4', '2', '3', '2'], []],
   ['the last two samples count', ['4', '3', '2', '2', '2'], [3]],
   ['the same number is no change', ['4', '4', '4', '4'], []],
-])('number of cores: %s', (_, samples, seconds) => {
-  expect(watch(samples)).toEqual({ changes: seconds, warnings: seconds.length })
+])('number of cores: %s', async (_, samples, seconds) => {
+  expect(await watch(samples)).toEqual({ changes: seconds, warnings: seconds.length, waits: 0 })
 })
 
-test('number of cores: a node that must not restart only warns', () => {
-  expect(watch(['4', '2', '2', '2'], false)).toEqual({ changes: [], warnings: 1 })
+test('number of cores: a node that must not restart only warns', async () => {
+  expect(await watch(['4', '2', '2', '2'], false)).toEqual({ changes: [], warnings: 1, waits: 0 })
 })
 
 test('a certificate near its end is a reason at once, which ends with a new certificate', () => {
@@ -138,7 +138,7 @@ test('a replica thread without a status is a reason after some turns', () => {
   stop()
 })
 
-test('a node whose cores changed leaves when it may, and stays when they are as before by then', () => {
-  expect(watch(['4', '2', '2', '2', '2', '2', '2'], true, 5).changes).toEqual([5])
-  expect(watch(['4', '2', '2', '4', '4', '4', '4'], true, 5).changes).toEqual([])
+test('a node whose cores changed leaves when it may, and stays when they are as before by then', async () => {
+  expect(await watch(['4', '2', '2', '2', '2', '2', '2'], true, 5)).toEqual({ changes: [5], warnings: 1, waits: 1 })
+  expect(await watch(['4', '2', '2', '4', '4', '4', '4'], true, 5)).toEqual({ changes: [], warnings: 1, waits: 1 })
 })

@@ -74,8 +74,8 @@ export function watchCores(options: {
   readonly sample: () => string | undefined
   readonly isActive: boolean
   readonly log: Log
-  /** Asked each second from then on. */
-  readonly mayLeave: () => boolean
+  /** Why it may not end yet, asked each second from then on; '' when it may. */
+  readonly whyStay: () => Promise<string>
   readonly onChange: () => void
   readonly lookMs?: number
 }): () => void {
@@ -83,6 +83,8 @@ export function watchCores(options: {
   let seen = ''
   let times = 0
   let isLeaving = false
+  let isAsking = false
+  let reason = ''
   const timer = setInterval(() => {
     const now = options.sample()
     // Without a free descriptor the list of processors is empty: no change of cores.
@@ -95,10 +97,20 @@ export function watchCores(options: {
       options.log.warn({ before, now }, 'the number of cores changed')
       isLeaving = options.isActive
     }
-    if (!isLeaving || !options.mayLeave()) return
+    if (isLeaving && !isAsking) void ask()
+  }, options.lookMs ?? CORES_LOOK_MS)
+  const ask = async () => {
+    isAsking = true
+    const why = await options.whyStay()
+    isAsking = false
+    // They may have changed back meanwhile.
+    if (!isLeaving) return
+    if (why !== '' && why !== reason) options.log.info({ why }, 'the process does not end yet for its number of cores')
+    reason = why
+    if (why !== '') return
     isLeaving = false
     options.onChange()
-  }, options.lookMs ?? CORES_LOOK_MS)
+  }
   return () => clearInterval(timer)
 }
 

@@ -1,13 +1,14 @@
 /** Operator requests: a member forwards them to its leader, which answers. */
 
 import { unreachable } from '@vacancy/shared'
-import { STAYS_LEVEL } from '../store/store.ts'
+import { BOOKED_AT_LEVEL, STAYS_LEVEL } from '../store/store.ts'
 import type { AdminFrame } from '../transport/frames.ts'
 import { sendFrame } from '../transport/peers.ts'
 import { obtainSnapshot, onDrop, onHold, startDrop, startLoad } from './bulk-load-coordinator.ts'
 import { pump } from './hand-over.ts'
-import { type AdminAnswer, isReady, type Member, nodeOf } from './member-state.ts'
-import { startDemote, startPromote, startTransfer } from './membership.ts'
+import { decideLeave } from './leaves.ts'
+import { type AdminAnswer, isReady, type Member, nameOf, nodeOf, viewOf } from './member-state.ts'
+import { isCaughtUp, startDemote, startPromote, startTransfer } from './membership.ts'
 import { setShardTime } from './set-shard-time.ts'
 import { changeSetting } from './settings.ts'
 
@@ -23,6 +24,8 @@ export type AdminRequest =
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
   | { readonly kind: 'set-time'; readonly confirm: boolean }
   | { readonly kind: 'setting'; readonly name: string; readonly value: number }
+  /** This voter wants to end by itself; its process has ended `forMs` after that at the latest. */
+  | { readonly kind: 'leave'; readonly forMs: number }
 
 /** The request as the leader receives it. */
 type AdminCommand = Pick<AdminFrame, 'kind' | 'node' | 'digest' | 'detail'>
@@ -52,6 +55,13 @@ export function requestAdmin(member: Member, what: AdminRequest, onAnswer: OnAdm
       if (machine.featureLevel() < STAYS_LEVEL) return onAnswer(changeSetting(member.replica, what.name, what.value))
       const detail = `${what.name}=${what.value}`
       return sendToLeader(member, { kind: what.kind, node: '', digest: '', detail }, onAnswer)
+    }
+    case 'leave': {
+      const { machine, raft } = member.replica
+      // A leader of an older version does not know the frame.
+      if (raft.role !== 'leader' && machine.featureLevel() < BOOKED_AT_LEVEL)
+        return onAnswer({ status: 503, text: 'not all members run this version' })
+      return sendToLeader(member, { kind: what.kind, node: member.node, digest: '', detail: `${what.forMs}` }, onAnswer)
     }
     default: {
       const { raft } = member.replica
@@ -103,9 +113,24 @@ function decideAdmin(member: Member, command: AdminCommand, onAnswer: OnAdmin): 
       const [name = '', value = ''] = command.detail.split('=')
       return onAnswer(changeSetting(replica, name, Number(value)))
     }
+    case 'leave':
+      return onAnswer(decideLeaveOf(member, command.node, Number(command.detail)))
     default:
       return unreachable(command.kind)
   }
+}
+
+function decideLeaveOf(member: Member, node: string, forMs: number): AdminAnswer {
+  if (!isReady(member)) return { status: 503, text: 'no leader' }
+  const { replica, samples, running, leaves, env } = member
+  const view = viewOf(member)
+  const away = view.configuration.voters.find((id) => {
+    const name = nameOf(view.configuration, id)
+    if (name === node || id === view.id) return false
+    return !running.has(name) || !isCaughtUp(view, id) || samples.get(id)?.isDiskFull
+  })
+  const request = { node, isLeader: node === member.node, forMs, away: nameOf(replica.raft.configuration, away ?? 0) }
+  return decideLeave(leaves, request, env.clock.monotonicMs())
 }
 
 /** Forwarded once, not twice: a leader that has just changed answers that it does not lead. */

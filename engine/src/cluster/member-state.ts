@@ -12,6 +12,7 @@ import type { FactsFrame } from '../transport/frames.ts'
 import type { Peers } from '../transport/peers.ts'
 import type { Loader } from './bulk-load-apply.ts'
 import type { Loads } from './bulk-load-coordinator.ts'
+import type { Leaves } from './leaves.ts'
 import type { Membership, MembershipView } from './membership.ts'
 import type { Reads } from './reads.ts'
 import type { Replica } from './replica-state.ts'
@@ -95,6 +96,8 @@ export type Member = MemberParts &
     /** Earliest time to propose feature level and budget again. */
     nextRulesMs: number
     readonly admin: Map<number, AdminWait>
+    /** Begins anew with each leadership. */
+    leaves: Leaves
     readonly receiver: Receiver
     readonly sender: Sender
     readonly loads: Loads

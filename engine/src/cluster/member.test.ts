@@ -458,12 +458,13 @@ test('a change for a plan of another term is refused by the node that got it, al
   expect(request(leading, transfer(term))).toEqual([{ status: 202, text: 'transfer in progress' }])
 })
 
-test('below their feature level time and settings are refused here, since an older leader does not know the frames', () => {
+test('below their feature level time, settings and leaves are refused here, since an older leader does not know the frames', () => {
   const world = begin(follower(), { knobs: { level: 0 } })
   const answers = [
     ...request(world, { kind: 'set-time', confirm: true }),
     ...request(world, { kind: 'setting', name: 'holds_max', value: 1 }),
+    ...request(world, { kind: 'leave', forMs: 1_000 }),
   ]
-  expect(answers).toMatchObject([{ status: 409 }, { status: 409 }])
+  expect(answers).toMatchObject([{ status: 409 }, { status: 409 }, { status: 503 }])
   expect(world.sentTo('n2', 'admin')).toEqual([])
 })

@@ -31,6 +31,7 @@ import { createLoader, proceed } from './bulk-load-apply.ts'
 import { createLoads, type Loads, onNotHeld, requestLoad, tickLoads } from './bulk-load-coordinator.ts'
 import { pump } from './hand-over.ts'
 import { shardDay } from './keep-time.ts'
+import { createLeaves } from './leaves.ts'
 import { noteFullDisk } from './log-answers.ts'
 import {
   FAST_CAMPAIGN_TICKS,
@@ -112,6 +113,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     running: new Set(),
     nextRulesMs: 0,
     admin: new Map(),
+    leaves: createLeaves(now),
     receiver: receiverOf(parts, options, () => member),
     sender: createSender({
       send: (node, frame) => sendFrame(peers, node, frame),

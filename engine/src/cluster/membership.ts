@@ -562,7 +562,7 @@ function isReachable(view: MembershipView, id: number): boolean {
   return peer?.isActive === true && peer.match > 0
 }
 
-function isCaughtUp(view: MembershipView, id: number): boolean {
+export function isCaughtUp(view: MembershipView, id: number): boolean {
   if (id === view.id) return true
   const peer = peerOf(view, id)
   return (

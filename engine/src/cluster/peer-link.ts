@@ -27,6 +27,7 @@ import { onHeld, onHolds, onLoaded } from './bulk-load-coordinator.ts'
 import { noteFacts, noteSample, sampleOf, voterClocks } from './clock-samples.ts'
 import { pump } from './hand-over.ts'
 import { shardTime } from './keep-time.ts'
+import { createLeaves } from './leaves.ts'
 import { snapshotCurrent } from './log-answers.ts'
 import { startSnapshot } from './maintenance.ts'
 import {
@@ -217,6 +218,7 @@ function onRole(member: Member): void {
   const { raft } = replica
   if (raft.role === 'leader') {
     member.elections.won++
+    member.leaves = createLeaves(env.clock.monotonicMs())
     env.log.info({ term: raft.term }, 'this node leads the shard')
   } else if (raft.leader !== 0) {
     forgetOutgoing(member.sender)

@@ -56,7 +56,7 @@ export function clusterAnswers(
 }
 
 /** Changes that reply with a text when they start; the others are in node.ts. */
-type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' | 'setting' }>
+type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' | 'setting' | 'leave' }>
 
 /** Sends requests to the leader, a few at a time, and never waits longer than a caller does. */
 function createSend(cluster: ClusterHandle, limits: Limits): (request: ShardChange) => Promise<HttpAnswer> {

@@ -10,7 +10,6 @@ import {
   FOLLOWED,
   followConditions,
   healthOf,
-  mayLeave,
   STALENESS_MS_MAX,
 } from './conditions.ts'
 
@@ -176,29 +175,4 @@ test.each([
 ] as const)('a node reports %s', (_, certificates, tokens, text) => {
   const ends = certificates.map(([listener, days]) => ({ listener, notAfterMs: NOON + days * DAY_MS }))
   expect(endingsOf(ends, tokens, NOON)).toBe(text)
-})
-
-test('of voters that want to leave at once one does, and none while another is away', () => {
-  const infos = LEADING.members.filter(({ isVoter }) => isVoter).map(({ id }) => ({ ...LEADING, nodeId: id }))
-  const leaving = (nowMs: number, away = '') =>
-    infos.filter(({ nodeId, members }) =>
-      mayLeave(
-        {
-          ...LEADING,
-          nodeId,
-          members: members.map((each) => ({ ...each, health: each.id === away ? 'unknown' : 'active' })),
-        },
-        nowMs,
-      ),
-    )
-  const turns = Array.from({ length: 90 }, (_, second) => leaving(NOON + second * 1_000))
-
-  expect(Math.max(...turns.map(({ length }) => length))).toBe(1)
-  expect(new Set(turns.flat().map(({ nodeId }) => nodeId)).size).toBe(infos.length)
-  const [first] = infos
-  expect(
-    turns
-      .flatMap((_, second) => leaving(NOON + second * 1_000, first?.nodeId))
-      .every(({ nodeId }) => nodeId === first?.nodeId),
-  ).toBe(true)
 })

@@ -69,24 +69,6 @@ export function clusterConditions({ info, replica, registry, resolver }: Reporte
   return found
 }
 
-/** A voter has its turn to leave once in as many of these as there are voters, in the first half of it. */
-const TURN_MS = 15_000
-
-/**
- * Whether a member may end by itself now, as when the number of cores changed on all machines: not while another voter is
- * away, and one voter after the other, so that a majority stays.
- */
-export function mayLeave({ members, nodeId }: ClusterStatus, nowMs: number): boolean {
-  const voters = members.filter(({ isVoter }) => isVoter)
-  const turn = voters
-    .map(({ id }) => id)
-    .sort()
-    .indexOf(nodeId)
-  if (turn < 0) return true
-  if (voters.some(({ id, health }) => id !== nodeId && health !== 'active')) return false
-  return Math.floor(nowMs / TURN_MS) % voters.length === turn && nowMs % TURN_MS < TURN_MS / 2
-}
-
 /** Which certificates and tokens of a node end soon or have ended; '' for none. */
 export function endingsOf(certificates: readonly Certificate[], tokens: readonly TokenHash[], nowMs: number): string {
   const ends = certificates.map(({ listener, notAfterMs }) => ({

@@ -68,6 +68,8 @@ export type ClusterRequest =
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
   | { readonly kind: 'set-time'; readonly confirm: boolean }
   | { readonly kind: 'setting'; readonly name: string; readonly value: number }
+  /** This voter wants to end by itself; its process has ended `forMs` after that at the latest. */
+  | { readonly kind: 'leave'; readonly forMs: number }
 
 /** 202: started, or already in effect. Otherwise `text` has the reason. */
 export type ClusterAnswer = { readonly status: 202 | 400 | 404 | 409 | 500 | 503; readonly text: string }

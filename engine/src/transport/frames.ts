@@ -112,7 +112,16 @@ type JoinedFrame = {
 /** Reply to a join, or to a formation frame of a node that this shard refuses. */
 type RefusedFrame = { readonly type: 'refused'; readonly reason: string; readonly detail: string }
 
-export const ADMIN_KINDS = ['promote', 'demote', 'transfer', 'load', 'drop-load', 'set-time', 'setting'] as const
+export const ADMIN_KINDS = [
+  'promote',
+  'demote',
+  'transfer',
+  'load',
+  'drop-load',
+  'set-time',
+  'setting',
+  'leave',
+] as const
 type AdminKind = (typeof ADMIN_KINDS)[number]
 export type AdminFrame = {
   readonly type: 'admin'
