@@ -3,9 +3,10 @@
  * the output, and build-snapshot reads these with all of its checks. Errors name the rows and columns of the source.
  */
 
-import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type CodecList, EXIT, groupDigits, IMPORT_COLUMNS, type ImportFileKind } from '@vacancy/shared'
+import { type CodecList, EXIT, groupDigits, IMPORT_COLUMNS, type ImportFileKind, VacancyError } from '@vacancy/shared'
+import { lockFile } from '@vacancy/shared/file-lock'
 import { type Command, count, defineCommand, type FlagValues, named, tableLines } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import {
@@ -36,6 +37,9 @@ import type { OpenSource, Written } from './source.ts'
 
 /** In the output folder, while the command runs. */
 const WORK_FOLDER = 'import-source.tmp'
+const LOCK_FILE = 'import-source.lock'
+/** In the folder of rows: the process that holds the lock, for others to name. */
+const HOLDER_FILE = 'process'
 const PROGRESS_MS = 250
 /** Of `--dry-run`: rows that are read and checked of each table, and shown. */
 const ROWS_CHECKED = 1000
@@ -85,10 +89,15 @@ async function importSource(file: string, flags: ImportFlags, env: Env): Promise
   if (!flags.overwrite && !flags.dryRun && flags.maxShardPackages === 0 && existsSync(seed))
     throw usage(`${seed} already exists. Replace it with --overwrite`)
   const isNew = !existsSync(outputPath)
+  mkdirSync(outputPath, { recursive: true })
   const work = join(outputPath, WORK_FOLDER)
+  const lockPath = join(outputPath, LOCK_FILE)
+  const lock = lockFile(lockPath)
+  if (!lock) throw new VacancyError('directory_in_use', { directory: outputPath, pid: holderOf(work) })
   rmSync(work, { recursive: true, force: true })
-  mkdirSync(work, { recursive: true })
-  const endSignals = removeOnSignal([...unfinishedOf(outputPath), work])
+  mkdirSync(work)
+  writeFileSync(join(work, HOLDER_FILE), `${process.pid}`)
+  const endSignals = removeOnSignal([...unfinishedOf(outputPath), work, lockPath, `${lockPath}-journal`])
   const show = createDisplay(flags.progress, env.clock)
   try {
     return await run({ mapping, codecs, work, flags, env, show })
@@ -96,8 +105,16 @@ async function importSource(file: string, flags: ImportFlags, env: Env): Promise
     show.clear()
     endSignals()
     rmSync(work, { recursive: true, force: true })
+    // While it is held: others must not lock a file that is about to go.
+    rmSync(lockPath, { force: true })
+    lock.release()
     if (isNew && readdirSync(outputPath).length === 0) rmdirSync(outputPath)
   }
+}
+
+function holderOf(work: string): string {
+  const file = join(work, HOLDER_FILE)
+  return existsSync(file) ? readFileSync(file, 'utf8') : 'unknown'
 }
 
 type Run = {

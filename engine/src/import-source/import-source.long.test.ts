@@ -355,7 +355,7 @@ test('a database of DuckDB is read by the names of its tables', async () => {
   expect(seedOf(output).equals(expected)).toBe(true)
 })
 
-test('an interrupted import ends and leaves no rows behind', async () => {
+test('an import keeps others out of its folder; an interrupted one ends and leaves no rows behind', async () => {
   const sql = (rows: number) =>
     `SELECT s.* REPLACE ('x' || i AS property_id) FROM source s CROSS JOIN range(${rows}) t(i) WHERE s.final_price > 0`
   const nights = { file: join(root, 'nights.parquet'), sql: sql(10_000) }
@@ -371,8 +371,14 @@ test('an interrupted import ends and leaves no rows behind', async () => {
   const child = spawn(process.execPath, [VACANCY, ...args], { stdio: 'ignore' })
   const ended = new Promise((resolve) => child.once('exit', resolve))
   await expect.poll(() => existsSync(join(output, 'import-source.tmp', 'packages.csv'))).toBe(true)
-  child.kill('SIGTERM')
 
+  const { status, stderr } = vacancy([...args, '--dry-run'], {})
+  expect({ status, stderr }).toEqual({
+    status: 65,
+    stderr: `vacancy import-source: ${output} is in use by another process, which calls itself process ${child.pid}. Stop it, or choose another directory.\n`,
+  })
+  expect(existsSync(join(output, 'import-source.tmp', 'packages.csv'))).toBe(true)
+  child.kill('SIGTERM')
   expect(await ended).toBe(1)
   expect(readdirSync(output)).toEqual([])
 })
