@@ -83,6 +83,20 @@ function hitOf(n: number, propertyId: string) {
   return { propertyId, days }
 }
 
+/** What a list page asks for: `compact` and `want: ['total']`. */
+const ofTotals = (name: string, idOf: (n: number) => string): Reply<'SEARCHAVAIL'> => ({
+  what: `${HITS} compact hits, ${name}`,
+  command: 'SEARCHAVAIL',
+  result: {
+    numDays: NIGHTS.length,
+    properties: Array.from({ length: HITS }, (_, n) => ({ propertyId: idOf(n), days: [], total: 27_000 + n })),
+  },
+  reads: {
+    'ids and totals read': ({ properties }) =>
+      properties.reduce((sum, { propertyId, total }) => sum + propertyId.length + Number(total), 0),
+  },
+})
+
 const shortId = (n: number) => `hotel-${100_000 + n * 37}`
 
 function uuid(n: number): string {
@@ -102,6 +116,8 @@ const lineOf = (n: number) => ({
 const REPLIES = [
   ofHits('short ids', shortId),
   ofHits('UUIDs', uuid),
+  ofTotals('short ids', shortId),
+  ofTotals('UUIDs', uuid),
   {
     what: `${HITS} ids`,
     command: 'SEARCHPROP',

@@ -84,29 +84,18 @@ function packUuid(bytes: Uint8Array, start: number, out: Uint8Array, outStart: n
 
 /** Text of the 16 bytes at `start`; UUIDs in lower case. */
 export function unpackPropertyId(bytes: Uint8Array, start: number): string {
-  if (bytes[start + SHORT_HEAD] !== SHORT_MARK) return uuidOf(bytes, start)
-  return textOfLatin1(letters, 0, putLetters(bytes, start, 0)) as string
+  return textOfLatin1(letters, 0, putId(bytes, start, 0)) as string
 }
 
-/** The codes of a UUID; reused. */
-const uuidCodes = new Array<number>(UUID_CHARACTERS).fill(HYPHEN)
-
-function uuidOf(bytes: Uint8Array, start: number): string {
-  let at = 0
-  for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
-    if (i === 4 || i === 6 || i === 8 || i === 10) at++
-    const byte = bytes[start + i] as number
-    uuidCodes[at++] = HEX_LETTERS[byte >>> 4] as number
-    uuidCodes[at++] = HEX_LETTERS[byte & 15] as number
-  }
-  return String.fromCharCode(...uuidCodes)
-}
-
-/** The letters of short ids, one after the other. */
-let letters = new Uint8Array(PROPERTY_ID_BYTES)
+/** The letters of ids, one after the other. */
+let letters = new Uint8Array(UUID_CHARACTERS)
 
 /** @returns the end of the letters */
-function putLetters(bytes: Uint8Array, start: number, to: number): number {
+function putId(bytes: Uint8Array, start: number, to: number): number {
+  return bytes[start + SHORT_HEAD] === SHORT_MARK ? putShort(bytes, start, to) : putUuid(bytes, start, to)
+}
+
+function putShort(bytes: Uint8Array, start: number, to: number): number {
   let at = to
   const mark = start + SHORT_HEAD
   const end = start + PROPERTY_ID_BYTES
@@ -115,34 +104,55 @@ function putLetters(bytes: Uint8Array, start: number, to: number): number {
   return at
 }
 
-/** V8 copies pieces of less than 13 characters. A longer one would keep the whole text in memory. */
+function putUuid(bytes: Uint8Array, start: number, to: number): number {
+  let at = to
+  for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
+    if (i === 4 || i === 6 || i === 8 || i === 10) letters[at++] = HYPHEN
+    const byte = bytes[start + i] as number
+    letters[at++] = HEX_LETTERS[byte >>> 4] as number
+    letters[at++] = HEX_LETTERS[byte & 15] as number
+  }
+  return at
+}
+
+/**
+ * V8 copies pieces of less than 13 characters. A longer one keeps the whole text in memory, so that such a text is of
+ * few ids.
+ */
 const CUT_CHARACTERS_MAX = 12
-/** Of 4,096 ids; what more of them needed is released. */
+const LONG_IDS_OF_TEXT = 8
+/** Of 1,820 UUIDs; what more of them needed is released. */
 const LETTERS_KEPT_MAX = 65_536
 
-/** The ids that begin `stride` bytes apart: the letters of all short ones become text at once, of which each is a piece. */
+/** The ids that begin `stride` bytes apart: the letters of many become text at once, of which each id is a piece. */
 export function unpackPropertyIds(bytes: Uint8Array, start: number, stride: number, count: number): string[] {
-  if (letters.length < count * PROPERTY_ID_BYTES) letters = new Uint8Array(count * PROPERTY_ID_BYTES)
+  if (letters.length < count * UUID_CHARACTERS) letters = new Uint8Array(count * UUID_CHARACTERS)
   const ids = new Array<string>(count).fill('')
   const ends = new Uint32Array(count)
   let end = 0
+  let longest = 0
   for (let i = 0, at = start; i < count; i++, at += stride) {
-    if (bytes[at + SHORT_HEAD] === SHORT_MARK) end = putLetters(bytes, at, end)
-    else ids[i] = uuidOf(bytes, at)
-    ends[i] = end
+    const stop = putId(bytes, at, end)
+    if (stop - end > longest) longest = stop - end
+    ends[i] = stop
+    end = stop
   }
-  const text = latin1Of(letters, end)
-  for (let i = 0, at = 0; i < count; i++) {
-    const stop = ends[i] as number
-    if (stop - at > CUT_CHARACTERS_MAX) ids[i] = textOfLatin1(letters, at, stop) as string
-    else if (stop > at) ids[i] = text.substring(at, stop)
-    at = stop
+  const idsOfText = longest > CUT_CHARACTERS_MAX ? LONG_IDS_OF_TEXT : count
+  for (let first = 0, from = 0; first < count; first += idsOfText) {
+    const last = Math.min(first + idsOfText, count)
+    const text = latin1Of(letters, from, ends[last - 1] as number)
+    for (let i = first, at = 0; i < last; i++) {
+      const stop = (ends[i] as number) - from
+      ids[i] = text.substring(at, stop)
+      at = stop
+    }
+    from = ends[last - 1] as number
   }
-  if (letters.length > LETTERS_KEPT_MAX) letters = new Uint8Array(PROPERTY_ID_BYTES)
+  if (letters.length > LETTERS_KEPT_MAX) letters = new Uint8Array(UUID_CHARACTERS)
   return ids
 }
 
-function latin1Of({ buffer }: Uint8Array, end: number): string {
+function latin1Of({ buffer }: Uint8Array, start: number, end: number): string {
   // biome-ignore lint/style/noRestrictedGlobals: Replies are read by programs of Node, where this is quicker than a TextDecoder.
-  return Buffer.from(buffer, 0, end).toString('latin1')
+  return Buffer.from(buffer, start, end - start).toString('latin1')
 }

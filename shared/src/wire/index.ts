@@ -37,7 +37,6 @@ export {
   decodeReply,
   encodeError,
   encodeReply,
-  type NightPackage,
   type Reply,
   type ReplyResult,
   type Result,
@@ -51,7 +50,7 @@ export type { CalendarDay, FlexibleStay } from './reply-calendar.ts'
 /** @public exported by the client, which other repositories use */
 export type { FacetCount, MapCell, SearchFacets, TotalCount } from './reply-facets.ts'
 /** @public exported by the client, which other repositories use */
-export type { SearchPage, SearchValues } from './reply-search.ts'
+export type { NightPackage, SearchPage, SearchValues } from './reply-search.ts'
 export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
   CODECS_SEGMENT,

@@ -1,10 +1,10 @@
 /** Replies of searches of several arrival days (docs/design/protocol.md#calendars). */
 
 import { formatDay, parseDay } from '../dates.ts'
-import { PROPERTY_ID_BYTES, unpackPropertyId } from '../property-id.ts'
+import { PROPERTY_ID_BYTES, unpackPropertyId, unpackPropertyIds } from '../property-id.ts'
 import { addBytes, type FieldWriter, readU64 } from './fields.ts'
 import { type Cursor, malformed, takeField } from './reply-fields.ts'
-import { bytesOfValues, packed, packedValues, type SearchValues, takeValues } from './reply-search.ts'
+import { addValuesOf, bytesOfValues, packed, packedValues, type SearchValues, valueReaderOf } from './reply-search.ts'
 
 /** An arrival day with the lowest total of a stay from it. */
 export type CalendarDay = {
@@ -86,10 +86,11 @@ export function takeFlexibleStays(from: Cursor): FlexibleStay[] {
   if (length < LIST_HEAD_BYTES) throw malformed(from.command, `field ${from.id} has no number of properties`)
   const mask = view.getUint8(start)
   const hits = view.getUint32(start + 1, true)
-  const stride = strideOf(mask)
-  return takeValues(from, start + LIST_HEAD_BYTES, mask, hits, STAY_BYTES).map(({ propertyId, ...values }, n) => {
-    const at = start + LIST_HEAD_BYTES + n * stride + PROPERTY_ID_BYTES
+  const reader = valueReaderOf(from, start + LIST_HEAD_BYTES, mask, hits, STAY_BYTES)
+  const ids = unpackPropertyIds(from.bytes, start + LIST_HEAD_BYTES, reader.stride, hits)
+  return ids.map((propertyId, n) => {
+    const at = start + LIST_HEAD_BYTES + n * reader.stride + PROPERTY_ID_BYTES
     const stay = { arrival: formatDay(view.getUint16(at, true)), nights: view.getUint8(at + 2) }
-    return { propertyId, ...stay, ...values, total: readU64(view, at + 3) }
+    return addValuesOf({ propertyId, ...stay, total: readU64(view, at + 3) }, reader, n)
   })
 }

@@ -1,7 +1,7 @@
 /** What only replies of searches have: the page, and values of each hit (docs/design/protocol.md#pages-of-a-search). */
 
 import { assert } from '../assert.ts'
-import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '../property-id.ts'
+import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyIds } from '../property-id.ts'
 import { addBytes, addField, type FieldWriter, readU64 } from './fields.ts'
 import { type Cursor, isTrailer, malformed, takeField, takeTrailer, textAt } from './reply-fields.ts'
 import { SEARCH_WANTS } from './search.ts'
@@ -10,6 +10,18 @@ const PAGE_ID = 0xfff8
 const VALUES_ID = 0xfff9
 const NOT_COUNTED = 2n ** 64n - 1n
 const TYPE_RECORDS = 0x0a
+
+/** A package as in replies. */
+export type NightPackage = {
+  /** YYYY-MM-DD. */
+  date: string
+  /** Rooms left, 0–255. */
+  availability: number
+  /** Price of the night, in the operator's unit. */
+  finalPrice: number
+  /** Names, in codec list order. Hits of a search share a list, which is frozen. */
+  rateFeatures: string[]
+}
 
 /** What a search returns of its page, requested with `count`. */
 export type SearchPage = {
@@ -138,78 +150,96 @@ export function takePage(from: Cursor): { page?: SearchPage } {
   return { page: counted === NOT_COUNTED ? page : { matches: readU64(view, start), ...page } }
 }
 
-/** Reads values of `hits` hits, with an id before each of them if `idBytes` is not 0. */
-export function takeValues(
-  from: Cursor,
-  at: number,
-  mask: number,
-  hits: number,
-  idBytes: number,
-): (SearchValues & { propertyId: string })[] {
+/** Where the values of hits are, `stride` bytes apart. */
+export type ValueReader = {
+  readonly from: Cursor
+  readonly at: number
+  readonly stride: number
+  readonly mask: number
+  readonly names: readonly string[]
+}
+
+/** Finds the values of `hits` hits, with an id and others in the `before` bytes before each of them. */
+export function valueReaderOf(from: Cursor, start: number, mask: number, hits: number, before: number): ValueReader {
   const { view, bytes } = from
-  const stride = idBytes + bytesOfValues(mask)
-  const broken = () => malformed(from.command, `field ${from.id} has other values than it says`)
-  let end = at + hits * stride
-  if (end > from.at) throw broken()
+  const stride = before + bytesOfValues(mask)
+  let end = start + hits * stride
+  if (end > from.at) throw broken(from)
   const names: string[] = []
   if (mask & SEARCH_WANTS.roomType) {
-    if (end + 2 > from.at) throw broken()
+    if (end + 2 > from.at) throw broken(from)
     const count = view.getUint16(end, true)
     end += 2
     for (let n = 0; n < count; n++) {
       const stop = end + 1 + (bytes[end] ?? 0)
-      if (stop > from.at) throw broken()
+      if (stop > from.at) throw broken(from)
       names.push(textAt(from, end + 1, stop))
       end = stop
     }
   }
-  if (end !== from.at) throw broken()
-  const found: (SearchValues & { propertyId: string })[] = []
-  for (let n = 0, to = at; n < hits; n++) {
-    const values: SearchValues & { propertyId: string } = { propertyId: idBytes > 0 ? unpackPropertyId(bytes, to) : '' }
-    to += idBytes
-    if (mask & SEARCH_WANTS.total) {
-      values.total = readU64(view, to)
-      to += 8
-    }
-    if (mask & SEARCH_WANTS.distance) {
-      values.distanceMetres = view.getUint32(to, true)
-      to += 4
-    }
-    if (mask & SEARCH_WANTS.position) {
-      values.latitude = view.getInt32(to, true) / MICRODEGREES
-      values.longitude = view.getInt32(to + 4, true) / MICRODEGREES
-      to += 8
-    }
-    if (mask & SEARCH_WANTS.roomType) {
-      const name = names[view.getUint16(to, true)]
-      if (name === undefined) throw broken()
-      values.roomType = name
-      to += 2
-    }
-    found.push(values)
-  }
-  return found
+  if (end !== from.at) throw broken(from)
+  return { from, at: start + before, stride, mask, names }
 }
 
-/** The values trailer of so many hits; undefined without one. */
-export function takeValuesTrailer(from: Cursor, hits: number): SearchValues[] | undefined {
+function broken(from: Cursor): Error {
+  return malformed(from.command, `field ${from.id} has other values than it says`)
+}
+
+/** Adds the values of a hit to it. */
+export function addValuesOf<Hit extends SearchValues>(hit: Hit, reader: ValueReader, n: number): Hit {
+  const { mask, from, names } = reader
+  const { view } = from
+  let at = reader.at + n * reader.stride
+  if (mask & SEARCH_WANTS.total) {
+    hit.total = readU64(view, at)
+    at += 8
+  }
+  if (mask & SEARCH_WANTS.distance) {
+    hit.distanceMetres = view.getUint32(at, true)
+    at += 4
+  }
+  if (mask & SEARCH_WANTS.position) {
+    hit.latitude = view.getInt32(at, true) / MICRODEGREES
+    hit.longitude = view.getInt32(at + 4, true) / MICRODEGREES
+    at += 8
+  }
+  if (mask & SEARCH_WANTS.roomType) {
+    const name = names[view.getUint16(at, true)]
+    if (name === undefined) throw broken(from)
+    hit.roomType = name
+  }
+  return hit
+}
+
+/** Where the values trailer of so many hits has them; undefined without one. */
+export function takeValuesTrailer(from: Cursor, hits: number): ValueReader | undefined {
   if (!takeTrailer(from, VALUES_ID)) return undefined
   if (from.length === 0) throw malformed(from.command, `field ${from.id} has no mask`)
-  const values = takeValues(from, from.start + 1, from.view.getUint8(from.start), hits, 0)
-  return values.map(({ propertyId: _, ...rest }) => rest)
+  return valueReaderOf(from, from.start + 1, from.view.getUint8(from.start), hits, 0)
 }
 
+type Hit = SearchValues & { propertyId: string; days: NightPackage[] }
+
+/** A constructor, so that values of any choice are part of the object; its prototype makes a hit plain data. */
+function HitWithValues(this: Hit, propertyId: string, days: NightPackage[], reader: ValueReader, n: number): void {
+  this.propertyId = propertyId
+  this.days = days
+  addValuesOf(this, reader, n)
+}
+HitWithValues.prototype = Object.prototype
+export const hitWithValues = HitWithValues as unknown as new (...values: Parameters<typeof HitWithValues>) => Hit
+
+/** Compact hits share it, so it is frozen. */
+const NO_DAYS: NightPackage[] = Object.freeze([]) as never
+
 /** The list of a compact reply, where the next field is one. */
-export function takeList(from: Cursor): (SearchValues & { propertyId: string; days: never[] })[] | undefined {
+export function takeList(from: Cursor): Hit[] | undefined {
   if (from.fieldsLeft === 0 || isTrailer(from) || from.bytes[from.at + 2] !== TYPE_RECORDS) return undefined
   takeField(from, TYPE_RECORDS, -1)
   if (from.length < 5) throw malformed(from.command, `field ${from.id} has no number of hits`)
   const mask = from.view.getUint8(from.start)
   const hits = from.view.getUint32(from.start + 1, true)
-  return takeValues(from, from.start + 5, mask, hits, PROPERTY_ID_BYTES).map(({ propertyId, ...rest }) => ({
-    propertyId,
-    days: [],
-    ...rest,
-  }))
+  const reader = valueReaderOf(from, from.start + 5, mask, hits, PROPERTY_ID_BYTES)
+  const ids = unpackPropertyIds(from.bytes, from.start + 5, reader.stride, hits)
+  return ids.map((id, n) => new hitWithValues(id, NO_DAYS, reader, n))
 }

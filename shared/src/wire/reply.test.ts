@@ -7,15 +7,8 @@ import { VacancyError } from '../errors.ts'
 import { law } from '../testing/law.ts'
 import { bytesOfHex, extensionVectors, replyVectors } from '../testing/vectors.ts'
 import type { CommandName } from './commands.ts'
-import {
-  decodeReply,
-  encodeError,
-  encodeReply,
-  type NightPackage,
-  type ReplyContext,
-  type ReplyResult,
-  type StayEntry,
-} from './reply.ts'
+import { decodeReply, encodeError, encodeReply, type ReplyContext, type ReplyResult, type StayEntry } from './reply.ts'
+import type { NightPackage } from './reply-search.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
 import type { StayLine } from './stay.ts'
 

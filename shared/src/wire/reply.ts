@@ -51,26 +51,18 @@ import {
   addList,
   addPage,
   addValues,
+  addValuesOf,
+  hitWithValues,
+  type NightPackage,
   packed,
   type SearchPage,
   type SearchValues,
   takeList,
   takePage,
   takeValuesTrailer,
+  type ValueReader,
 } from './reply-search.ts'
 import { decodeStayLines, encodeStayLine, STAY_STATE, STAY_STATES, type StayLine, type StayState } from './stay.ts'
-
-/** A package as in replies. */
-export type NightPackage = {
-  /** YYYY-MM-DD. */
-  date: string
-  /** Rooms left, 0–255. */
-  availability: number
-  /** Price of the night, in the operator's unit. */
-  finalPrice: number
-  /** Names, in codec list order. Hits of a search share a list, which is frozen. */
-  rateFeatures: string[]
-}
 
 /** Statistics of a search, requested with `explain: 1`. */
 export type SearchExplained = {
@@ -409,16 +401,19 @@ const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyConte
     const stride = FIELD_HEADER_BYTES + PROPERTY_ID_BYTES
     const propertyIds = unpackPropertyIds(from.bytes, start, stride, count)
     const page = takePage(from)
-    const values = takeValuesTrailer(from, count)
+    const reader = takeValuesTrailer(from, count)
+    const values = reader && propertyIds.map((_, n) => addValuesOf<SearchValues>({}, reader, n))
     return { propertyIds, ...(values && { values }), ...page, ...takeCounted(from) }
   },
   stays: (from, context) => {
     takeField(from, TYPE_SMALL, 2)
     const numDays = from.view.getUint16(from.start, true)
-    const properties: StayHit[] = takeList(from) ?? takeHits(from, context, numDays)
+    const list = takeList(from)
+    const hits = list ? undefined : takeHits(from, context, numDays)
     const page = takePage(from)
-    const values = takeValuesTrailer(from, properties.length)
-    for (const [n, each] of (values ?? []).entries()) Object.assign(properties[n] as StayHit, each)
+    const values = takeValuesTrailer(from, list?.length ?? hits?.count ?? 0)
+    if (list && values) for (const [n, hit] of list.entries()) addValuesOf(hit, values, n)
+    const properties = list ?? (hits ? hitsFrom(from, hits, values) : [])
     return { numDays, properties, ...page, ...takeCounted(from) }
   },
   calendar: (from) => {
@@ -564,14 +559,24 @@ const HIT_ID_AT = FIELD_HEADER_BYTES
 const HIT_DAYS_AT = HIT_ID_AT + PROPERTY_ID_BYTES
 const HIT_NIGHTS_AT = HIT_DAYS_AT + FIELD_HEADER_BYTES + 2
 
-/** Checks all hits before any becomes an object: they have the same length. */
-function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results['stays']['properties'] {
+/** Hits of the same length, one after the other. */
+type Hits = {
+  readonly first: number
+  readonly stride: number
+  readonly count: number
+  readonly nights: number
+  /** Undefined without a hit. */
+  readonly reader: NightReader | undefined
+}
+
+/** Checks all hits before any becomes an object. */
+function takeHits(from: Cursor, context: ReplyContext, nights: number): Hits {
   const first = from.at
-  const stride = HIT_NIGHTS_AT + numDays * DAY_BYTES
+  const stride = HIT_NIGHTS_AT + nights * DAY_BYTES
   let reader: NightReader | undefined
   let count = 0
   for (; from.fieldsLeft > 0; count++) {
-    if (reader && isHit(from, stride, numDays)) {
+    if (reader && isHit(from, stride, nights)) {
       from.at += stride
       from.fieldsLeft -= 2
       from.taken += 2
@@ -579,16 +584,23 @@ function takeHits(from: Cursor, context: ReplyContext, numDays: number): Results
     }
     if (isTrailer(from)) break
     takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
-    takeDaysField(from, numDays)
+    takeDaysField(from, nights)
     reader ??= nightReaderOf(from, context)
   }
-  const hits = new Array<Results['stays']['properties'][number]>(count)
-  if (!reader) return hits
+  return { first, stride, count, nights, reader }
+}
+
+function hitsFrom(from: Cursor, hits: Hits, values: ValueReader | undefined): StayHit[] {
+  const { first, stride, count, nights, reader } = hits
+  const found = new Array<StayHit>(count)
+  if (!reader) return found
   const ids = unpackPropertyIds(from.bytes, first + HIT_ID_AT, stride, count)
   for (let i = 0, at = first; i < count; i++, at += stride) {
-    hits[i] = { propertyId: ids[i] as string, days: nightsFrom(from, reader, at + HIT_NIGHTS_AT, numDays) }
+    const propertyId = ids[i] as string
+    const days = nightsFrom(from, reader, at + HIT_NIGHTS_AT, nights)
+    found[i] = values ? new hitWithValues(propertyId, days, values, i) : { propertyId, days }
   }
-  return hits
+  return found
 }
 
 /** Whether the next two fields are a hit; quicker than to take them, which says what is wrong with them. */
