@@ -13,6 +13,7 @@ import { allCommandsOf } from '../quickstart/src/testing/blocks.ts'
 import { debianRoot } from '../testkit/src/debian.ts'
 import { freePort } from '../testkit/src/free-port.ts'
 import { findOrInstall } from '../testkit/src/installed.ts'
+import { getText } from '../testkit/src/node.ts'
 import { startPostgres } from '../testkit/src/postgres.ts'
 import { startProgram } from '../testkit/src/program.ts'
 import { ROOT } from './pinned-node.mjs'
@@ -123,14 +124,27 @@ test.runIf(canTry)(
     cpSync(path.join(data, 'csv/codecs.yml'), path.join(data, 'codecs.yml'))
     const port = String(await freePort())
     const flags = ['--network', NETWORK, '--ulimit', 'nproc=4096:4096']
-    follow(RUN.replace('127.0.0.1:7777', `127.0.0.1:${port}`), inFolder('page'), { podman: podmanWith(...flags) })
-    await until('the node is healthy', () => podman('healthcheck', 'run', 'node') || true)
+    const startWith = async (memory) => {
+      const command = RUN.replace('127.0.0.1:7777', `127.0.0.1:${port}`).replace('--memory 5g', `--memory ${memory}`)
+      follow(command, inFolder('page'), { podman: podmanWith(...flags) })
+      await until('the node is healthy', () => podman('healthcheck', 'run', 'node') || true)
+    }
+    await startWith('5g')
     expect(JSON.parse(await run('query', 'segments', '--port', port, '--json')).segments.length).toBeGreaterThan(0)
     podman('stop', 'node')
     const [{ State, HostConfig }] = JSON.parse(podman('inspect', 'node'))
 
     expect(State).toMatchObject({ ExitCode: 0, Status: 'exited' })
     expect(HostConfig).toMatchObject({ Memory: 5 * 1024 ** 3, ReadonlyRootfs: true })
+
+    podman('rm', 'node')
+    await startWith('300m')
+    const [{ NetworkSettings }] = JSON.parse(podman('inspect', 'node'))
+    const [, status] = await getText({ host: NetworkSettings.Networks[NETWORK].IPAddress, apiPort: 8_080 }, '/status')
+    const { budget } = JSON.parse(status).memory
+    // 192 MiB are for the node itself.
+    expect(budget).toBeGreaterThan(0)
+    expect(budget).toBeLessThan(108 * 1024 ** 2)
   },
 )
 
