@@ -81,6 +81,18 @@ test.each<[string, Parameters<typeof clientsOf>[0], Way, string, string]>([
   expect([result.search.kind, String(result.hold?.kind)]).toEqual([search, hold])
 })
 
+test('holds go to the leader where it is known, through a router always', async () => {
+  const calledWith = async (way: Way, leader: string | undefined) => {
+    const { clients, calls } = clientsOf()
+    const { hold } = await probe(clients, way, leader)
+    return [calls.length, hold?.kind]
+  }
+  expect(await calledWith(wayOf(), 'n1')).toEqual([3, 'answered'])
+  expect(await calledWith(wayOf(), 'n2')).toEqual([1, 'elsewhere'])
+  expect(await calledWith(wayOf(), undefined)).toEqual([3, 'answered'])
+  expect(await calledWith(wayOf({ through: 'edge', id: 'e1' }), 'n2')).toEqual([3, 'answered'])
+})
+
 test('shards share the connection to an edge router, which is closed with its last way', async () => {
   const { clients, connected, closed } = clientsOf()
   const ways = ['s1', 's2'].map((shard) => wayOf({ key: `${shard} edge e1`, shard, through: 'edge', id: 'e1' }))

@@ -25,7 +25,8 @@ export function createProbeClients(deps: ProbeDeps): ProbeClients {
   return { ...deps, kept: new Map() }
 }
 
-export async function probe(clients: ProbeClients, way: Way): Promise<ProbeResult> {
+/** @param leader of the shard, as far as it is known: no other node is sent a hold */
+export async function probe(clients: ProbeClients, way: Way, leader?: string): Promise<ProbeResult> {
   const { clock } = clients
   let client: VacancyClient
   try {
@@ -40,7 +41,8 @@ export async function probe(clients: ProbeClients, way: Way): Promise<ProbeResul
   )
   // Without an answer the hold would only wait as long again.
   if (search.kind === 'failed' && NO_ANSWER.has(search.code)) return { search, hold: undefined }
-  return { search, hold: await holdAndRelease(clients, client, way, date) }
+  const leads = way.through === 'edge' || leader === undefined || leader === way.id
+  return { search, hold: leads ? await holdAndRelease(clients, client, way, date) : { kind: 'elsewhere' } }
 }
 
 async function holdAndRelease(

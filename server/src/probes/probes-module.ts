@@ -37,7 +37,7 @@ export function createProbes({ intervalMs, token, cluster, clock, log, onProbe }
   const clients = createProbeClients({ connect, clock, token })
   const prober = createProber({
     ...{ intervalMs, clock, log, random: Math.random },
-    probe: (way) => probe(clients, way),
+    probe: (way) => probe(clients, way, cluster.shard(way.shard)?.leader ?? undefined),
     forget: (way) => forgetWay(clients, way),
     onResult: (result) => report(result, onProbe),
   })

@@ -16,7 +16,7 @@ export const PROBE = {
 export type Outcome =
   | { readonly kind: 'answered'; readonly ms: number }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
-  /** A node that does not lead refused a write at once, as it should. */
+  /** The node does not lead: it was not sent the write, or refused it at once, as it should. */
   | { readonly kind: 'elsewhere' }
   /** It cannot be measured here, for this reason. */
   | { readonly kind: 'impossible'; readonly message: string }
@@ -185,8 +185,8 @@ function verdict(
 }
 
 /**
- * Whether a hold was committed through some way lately. Nodes that do not lead refuse writes, so one of them must
- * accept; for a while after a change of the leader the probes of both are of before.
+ * Whether a hold was committed through some way lately. Only the leader accepts writes, so one of the nodes must; for a
+ * while after a change of the leader the probes of both are of before.
  */
 function isBookable(known: readonly Known[], now: number, intervalMs: number): boolean {
   if (known.some(({ results: { lastHold, readsOnly } }) => lastHold === 'answered' || readsOnly !== '')) return true
