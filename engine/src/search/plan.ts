@@ -152,7 +152,9 @@ function checkLimit(
     if (values.fault === '' && !search.hasPosition) values.fault = 'VALIDATION_ERROR: radiusMetres needs a position'
   }
   search.minStars = isGiven(values, fields.minStars) ? readStars(values, fields.minStars) : 0
-  search.explain = isGiven(values, explain) && readU8(values, explain) === 1
+  const explained = isGiven(values, explain) ? readU8(values, explain) : 0
+  search.explain = explained === 1 || explained === 2
+  search.explainStages = explained === 2
   // The field count of a reply is a u16, and an extension field counts as well (docs/design/protocol.md#connection,
   // docs/design/protocol.md#extension-fields).
   const { replyStaysMax, replyStaysWithExtraMax, replyPropertiesMax, replyPropertiesWithExtraMax } = LIMITS

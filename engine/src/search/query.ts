@@ -149,6 +149,8 @@ export type Search = {
   longitude: number
   radiusMetres: number
   explain: boolean
+  /** Whether the explanation has the times of its stages. */
+  explainStages: boolean
   readonly vector: Float64Array
   /** Of several arrival days. */
   readonly calendar: CalendarQuery
@@ -181,6 +183,7 @@ export function createSearch(): Search {
     longitude: 0,
     radiusMetres: 0,
     explain: false,
+    explainStages: false,
     vector: new Float64Array(3),
     calendar: createCalendarQuery(),
     without: 0,

@@ -54,15 +54,15 @@ import { hitBytes, PARAMETER } from './parameters.ts'
 import { checkSearch, planSearch, tableOfSearch } from './plan.ts'
 import type { Progress } from './progress.ts'
 import type { Search } from './query.ts'
-import type { Searcher } from './searcher.ts'
+import { endStage, type Searcher, STAGE } from './searcher.ts'
 import { endOfSlice, workDone } from './slice.ts'
 
 export { createSearcher, type Searcher } from './searcher.ts'
 export { SLICE_WORK } from './slice.ts'
 
-/** Reply field of a search with `explain`: id 0xFFFF, 20 bytes (docs/design/protocol.md#extension-fields). */
+/** Reply field of a search with `explain`: id 0xFFFF (docs/design/protocol.md#extension-fields). */
 const EXPLAIN_BYTES = 20
-const EXPLAIN_FIELD_BYTES = FIELD_HEADER_BYTES + EXPLAIN_BYTES
+const EXPLAIN_STAGES_BYTES = 32
 const TYPE_NUMBER = 2
 const TYPE_EXTRA = 9
 const PAUSE_MS = 0.05
@@ -88,6 +88,7 @@ export type Slices = {
   /** Number of restarts because the table changed. */
   restarts: number
   workedMs: number
+  stageMs: Float64Array
   /** Of a search that picks a page; undefined before its first row. */
   page: Progress | undefined
   /** The reply so far, in its own memory. */
@@ -104,6 +105,7 @@ function createSlices(): Slices {
     hits: 0,
     restarts: 0,
     workedMs: 0,
+    stageMs: new Float64Array(0),
     page: undefined,
     reply: createReplyWriter(),
   }
@@ -135,6 +137,8 @@ export function runSearch(
   if (search.hasPage) checkCursor(search, values, genesisOf(memory))
   if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
   const started = search.explain ? searcher.monotonicMs() : 0
+  searcher.stageMs.fill(0)
+  searcher.stageSince = started
   const tries = triesOfTurn(searcher)
   for (let n = 0; n < tries; n++) {
     if (n > 0) pause(searcher)
@@ -231,7 +235,9 @@ function tryPage(searcher: Searcher, forStay: boolean, correlationId: number, at
   const isBusy = searcher.workLeft <= 0 && steps.mostWork(searcher, progress) > searcher.sliceWork
   if (isBusy) return isPageUnchanged(memory, progress) ? UNFINISHED : KEEPS_CHANGING
   steps.start(searcher, progress, searcher.merge)
+  endStage(searcher, STAGE.planning)
   const left = steps.advance(searcher, progress, entries, aligned(writer.at), searcher.sliceWork)
+  endStage(searcher, STAGE.examining)
   searcher.examined = progress.examined
   if (left < 0) {
     searcher.workLeft -= searcher.sliceWork
@@ -240,8 +246,7 @@ function tryPage(searcher: Searcher, forStay: boolean, correlationId: number, at
     cut.page = progress
     return UNFINISHED
   }
-  const stop = search.explain ? entries - EXPLAIN_FIELD_BYTES : entries
-  if (!steps.write(searcher, progress, stop, entries, forStay)) return NO_ROOM
+  if (!steps.write(searcher, progress, entries - explainBytes(search), entries, forStay)) return NO_ROOM
   writer.end = entries
   return isPageUnchanged(memory, progress) ? writer.at : KEEPS_CHANGING
 }
@@ -280,7 +285,7 @@ function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at
       return isUnchanged(memory, table, version) ? UNFINISHED : KEEPS_CHANGING
     }
     u32[p + PARAMETER.endRow] = stop
-    runKernel(searcher, search.limit, writer.fields + 1, writer.at, search.explain ? end - EXPLAIN_FIELD_BYTES : end)
+    runKernel(searcher, search.limit, writer.fields + 1, writer.at, end - explainBytes(search))
     searcher.hits = u32[p + PARAMETER.hits]
     searcher.examined = u32[p + PARAMETER.examined]
     if (stop < planned) searcher.workLeft -= workDone(searcher, stop)
@@ -295,14 +300,17 @@ function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at
 }
 
 /** Runs the kernel on the planned rows with the limits that the plan leaves open. */
-function runKernel({ memory, parameters, kernel }: Searcher, limit: number, fieldId: number, out: number, end: number) {
+function runKernel(searcher: Searcher, limit: number, fieldId: number, out: number, end: number) {
+  const { memory, parameters, kernel } = searcher
   const { u32 } = memory
   const p = parameters >>> 2
   u32[p + PARAMETER.limit] = limit
   u32[p + PARAMETER.fieldId] = fieldId
   u32[p + PARAMETER.out] = out
   u32[p + PARAMETER.outEnd] = end
+  endStage(searcher, STAGE.planning)
   kernel(parameters)
+  endStage(searcher, STAGE.examining)
 }
 
 /** Copies the results before UNFINISHED into their own memory. */
@@ -314,6 +322,7 @@ export function takeSlices(searcher: Searcher, workedMs: number): Slices {
   slices.nextRow = cut.nextRow
   slices.today = values.today
   slices.workedMs = workedMs
+  slices.stageMs = searcher.stageMs.slice()
   if (searcher.search.hasPage) {
     if (!cut.page) return slices
     // Its matches stay; the thread takes other memory for its next search.
@@ -350,6 +359,8 @@ export function runSlice(
   const { values, search, limits, memory } = searcher
   const { reply } = slices
   const started = searcher.monotonicMs()
+  searcher.stageMs.set(slices.stageMs)
+  searcher.stageSince = started
   searcher.retries = 0
   checkSearch(search, values, limits, forStay)
   if (search.hasPage) checkCursor(search, values, genesisOf(memory))
@@ -361,12 +372,13 @@ export function runSlice(
   leave(memory, searcher.reader)
   if (values.fault !== '') return refuseSlice(slices, correlationId, values.fault)
   slices.workedMs += searcher.monotonicMs() - started
+  slices.stageMs.set(searcher.stageMs)
   if (result === KEEPS_CHANGING) searcher.retries++
   if (result < 0) return result
   searcher.hits = slices.hits
   searcher.examined = slices.examined
   if (!search.explain) return finishReply(reply)
-  growReply(reply, reply.at + EXPLAIN_FIELD_BYTES)
+  growReply(reply, reply.at + explainBytes(search))
   return explain(searcher, reply, waitedMs, slices.workedMs)
 }
 
@@ -406,7 +418,9 @@ function tryPageSlice(
   const { page } = slices
   const entries = entriesAt(search, end)
   memory.u8.set(page.entries, entries)
+  endStage(searcher, STAGE.planning)
   const left = steps.advance(searcher, page, entries, aligned(at), searcher.sliceWork)
+  endStage(searcher, STAGE.examining)
   searcher.workLeft -= left < 0 ? searcher.sliceWork : searcher.sliceWork - left
   // The results are valid only if nothing moved. Otherwise the next slice finds another version, and restarts.
   if (!isPageUnchanged(memory, page)) return UNFINISHED
@@ -499,15 +513,23 @@ function u16Field(value: number): Uint8Array {
   return u16Bytes
 }
 
-const explainBytes = new Uint8Array(EXPLAIN_BYTES)
-const explainView = new DataView(explainBytes.buffer)
+/** What the explanation takes behind the hits. */
+function explainBytes({ explain, explainStages }: Search): number {
+  return explain ? FIELD_HEADER_BYTES + (explainStages ? EXPLAIN_STAGES_BYTES : EXPLAIN_BYTES) : 0
+}
+
+const explained = new Uint8Array(EXPLAIN_STAGES_BYTES)
+const explainedShort = explained.subarray(0, EXPLAIN_BYTES)
+const explainView = new DataView(explained.buffer)
 
 function explain(searcher: Searcher, writer: ReplyWriter, waitedMs: number, tookMs: number): number {
-  const { memory } = searcher
+  const { memory, search, stageMs } = searcher
+  endStage(searcher, STAGE.writing)
   explainView.setUint32(0, searcher.examined, true)
   explainView.setUint32(4, Math.round(waitedMs * 1000), true)
   explainView.setUint32(8, Math.round(tookMs * 1000), true)
   explainView.setBigUint64(12, BigInt(appliedIndex(memory)), true)
-  addExtra(writer, TYPE_EXTRA, explainBytes)
+  for (const [n, ms] of stageMs.entries()) explainView.setUint32(EXPLAIN_BYTES + 4 * n, Math.round(ms * 1000), true)
+  addExtra(writer, TYPE_EXTRA, search.explainStages ? explained : explainedShort)
   return finishReply(writer)
 }

@@ -9,6 +9,10 @@ import type { PageKernel, SearchKernel } from './parameters.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { createSearch, type Search, type SearchLimits } from './query.ts'
 
+/** Stages of a search. One that writes each hit as it finds it writes while it examines. */
+export const STAGE = { planning: 0, examining: 1, writing: 2 } as const
+const STAGES = Object.keys(STAGE).length
+
 /** The search state of one thread, reused from search to search. */
 export type Searcher = {
   readonly memory: Memory
@@ -26,6 +30,9 @@ export type Searcher = {
   merge: Merge
   readonly writer: ReplyWriter
   readonly monotonicMs: () => number
+  /** Milliseconds of the search by STAGE, if they are explained, and when the present stage began. */
+  readonly stageMs: Float64Array
+  stageSince: number
   /** Work of one slice; infinite when searches are not split. */
   readonly sliceWork: number
   /** Work that split searches may still do in this turn. Without any they wait for the next one. */
@@ -58,10 +65,20 @@ export function createSearcher(options: {
     progress: createProgress(),
     merge: createMerge(),
     writer: createReplyWriter(),
+    stageMs: new Float64Array(STAGES),
+    stageSince: 0,
     sliceWork,
     workLeft: sliceWork,
     hits: 0,
     examined: 0,
     retries: 0,
   }
+}
+
+/** The present stage has ended, and another one begins. */
+export function endStage(searcher: Searcher, stage: (typeof STAGE)[keyof typeof STAGE]): void {
+  if (!searcher.search.explainStages) return
+  const { stageMs, stageSince } = searcher
+  searcher.stageSince = searcher.monotonicMs()
+  stageMs[stage] = (stageMs[stage] as number) + searcher.stageSince - stageSince
 }

@@ -434,6 +434,18 @@ test('a search with explain gets one field more, and other replies do not change
     explained.writeUInt16LE(plain.readUInt16LE(COUNT_AT), COUNT_AT)
     expect(explained.subarray(0, plain.length)).toEqual(plain)
     expect(explained.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 20, 0, 0, 0]))
+
+    const staged = await payloadOf(command, { ...fields, explain: 2 })
+    expect(staged).toHaveLength(explained.length + 12)
+    expect(staged.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 32, 0, 0, 0]))
+  }
+  for (const fields of [stay, { ...stay, order: 1, count: 1 }]) {
+    const { explain } = await succeed(client, 'SEARCHAVAIL', { ...fields, explain: 2 })
+    const { planningMicros = 0, examiningMicros = 0, writingMicros = 0 } = explain?.stages ?? {}
+    const sum = planningMicros + examiningMicros + writingMicros
+    expect(examiningMicros).toBeGreaterThan(0)
+    // Each is rounded.
+    expect(Math.abs(sum - Number(explain?.searchingMicros))).toBeLessThanOrEqual(10)
   }
 
   const startedMs = performance.now()

@@ -95,6 +95,11 @@ const RENAMED: { readonly [key: string]: (value: never) => object } = {
       waiting_micros: explain.waitingMicros,
       searching_micros: explain.searchingMicros,
       applied_index: exact(explain.appliedIndex),
+      ...(explain.stages && {
+        planning_micros: explain.stages.planningMicros,
+        examining_micros: explain.stages.examiningMicros,
+        writing_micros: explain.stages.writingMicros,
+      }),
     },
   }),
 }
@@ -105,7 +110,13 @@ const lineOf = ({ propertyId: property_id, roomType: room_type, ...rest }: StayL
 })
 const utc = (ms: number) => new Date(ms).toISOString()
 type Stay = { stayId: string; index: number | bigint; timeMs: number; lines: StayLine[] }
-type Explain = { rowsExamined: number; waitingMicros: number; searchingMicros: number; appliedIndex: number | bigint }
+type Explain = {
+  rowsExamined: number
+  waitingMicros: number
+  searchingMicros: number
+  appliedIndex: number | bigint
+  stages?: { planningMicros: number; examiningMicros: number; writingMicros: number }
+}
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1 }),
@@ -131,7 +142,13 @@ const night = fc.record({
   rateFeatures: fc.subarray([...CODECS.names]),
 })
 const explain = fc.option(
-  fc.record({ rowsExamined: u32, waitingMicros: u32, searchingMicros: u32, appliedIndex: u64 }),
+  fc.record(
+    {
+      ...{ rowsExamined: u32, waitingMicros: u32, searchingMicros: u32, appliedIndex: u64 },
+      stages: fc.record({ planningMicros: u32, examiningMicros: u32, writingMicros: u32 }),
+    },
+    { requiredKeys: ['rowsExamined', 'waitingMicros', 'searchingMicros', 'appliedIndex'] },
+  ),
   { nil: undefined },
 )
 const withExplain = <T>(value: T, explained: unknown) =>

@@ -36,6 +36,7 @@ const TYPE_RAW = 0x09
 const WORD_BYTES = 8
 const EXTRA_ID = 0xffff
 const EXPLAIN_BYTES = 20
+const EXPLAIN_STAGES_BYTES = 32
 const DAY_BYTES = 11
 const SUCCESS = 'SUCCESS'
 const ERROR_LENGTH = 'ERROR'.length
@@ -261,6 +262,10 @@ function isExtra({ from, next, left }: JsonWriter, type: number, length: number)
   )
 }
 
+function isExplain(writer: JsonWriter): boolean {
+  return isExtra(writer, TYPE_RAW, EXPLAIN_BYTES) || isExtra(writer, TYPE_RAW, EXPLAIN_STAGES_BYTES)
+}
+
 function takeExtra(writer: JsonWriter, type: number, length: number): boolean {
   if (!isExtra(writer, type, length)) return false
   writer.taken = EXTRA_ID - 1
@@ -291,7 +296,7 @@ const WRITE: { readonly [Kind in ReplyKind]: (writer: JsonWriter) => void } = {
   properties: (writer) => {
     if (writer.asked !== 'plain') return putText(writer, `,${searchJson(decoded(writer, 'SEARCHPROP'), false)}`)
     putText(writer, ',"properties":[')
-    for (let i = 0; writer.left > 0 && !isExtra(writer, TYPE_RAW, EXPLAIN_BYTES); i++) {
+    for (let i = 0; writer.left > 0 && !isExplain(writer); i++) {
       take(writer, TYPE_TEXT, PROPERTY_ID_BYTES)
       makeRoom(writer, PROPERTY_BYTES_MAX)
       if (i > 0) writer.bytes[writer.at++] = COMMA
@@ -368,7 +373,7 @@ function writeStays(writer: JsonWriter): void {
   if (writer.left > 0) {
     take(writer, TYPE_SMALL, 2)
     const nights = (writer.from[writer.start] as number) | ((writer.from[writer.start + 1] as number) << 8)
-    for (let i = 0; writer.left > 0 && !isExtra(writer, TYPE_RAW, EXPLAIN_BYTES); i++) {
+    for (let i = 0; writer.left > 0 && !isExplain(writer); i++) {
       take(writer, TYPE_TEXT, PROPERTY_ID_BYTES)
       makeRoom(writer, PROPERTY_BYTES_MAX)
       if (i > 0) writer.bytes[writer.at++] = COMMA
@@ -445,14 +450,24 @@ function writeIndex(writer: JsonWriter): void {
 }
 
 function writeExplain(writer: JsonWriter): void {
-  if (!takeExtra(writer, TYPE_RAW, EXPLAIN_BYTES)) return
+  const hasStages = takeExtra(writer, TYPE_RAW, EXPLAIN_STAGES_BYTES)
+  if (!hasStages && !takeExtra(writer, TYPE_RAW, EXPLAIN_BYTES)) return
   const { from, start } = writer
   const [rows, waiting, searching] = [readU32(from, start), readU32(from, start + 4), readU32(from, start + 8)]
   const index = u64At(writer, start + 12)
   putText(
     writer,
-    `,"explain":{"rows_examined":${rows},"waiting_micros":${waiting},"searching_micros":${searching},"applied_index":${index}}`,
+    `,"explain":{"rows_examined":${rows},"waiting_micros":${waiting},"searching_micros":${searching},"applied_index":${index}`,
   )
+  if (hasStages) {
+    const [planning, examining, writing] = [
+      readU32(from, start + 20),
+      readU32(from, start + 24),
+      readU32(from, start + 28),
+    ]
+    putText(writer, `,"planning_micros":${planning},"examining_micros":${examining},"writing_micros":${writing}`)
+  }
+  putText(writer, '}')
 }
 
 /** A u64 as JSON: digits where that is exact for every reader, decimal text beyond 2^53 − 1. */

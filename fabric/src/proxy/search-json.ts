@@ -94,12 +94,18 @@ function cellOf({ lowestTotal, ...cell }: MapCell): object {
   return { ...cell, ...(lowestTotal !== undefined && { lowest_total: exact(lowestTotal) }) }
 }
 
-function explainOf({ rowsExamined, waitingMicros, searchingMicros, appliedIndex }: SearchExplained): object {
+function explainOf(explained: SearchExplained): object {
+  const { rowsExamined, waitingMicros, searchingMicros, appliedIndex, stages } = explained
   return {
     rows_examined: rowsExamined,
     waiting_micros: waitingMicros,
     searching_micros: searchingMicros,
     applied_index: exact(appliedIndex),
+    ...(stages && {
+      planning_micros: stages.planningMicros,
+      examining_micros: stages.examiningMicros,
+      writing_micros: stages.writingMicros,
+    }),
   }
 }
 

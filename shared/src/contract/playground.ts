@@ -103,7 +103,8 @@ export type QueryRequest = z.input<typeof queryRequest>
 const readRequest = z.object({ ...target, command, fields })
 export type ReadRequest = z.input<typeof readRequest>
 
-const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as const
+/** In the node `waiting`, then `searching`, or its three stages. */
+const HOPS = ['control-plane', 'network', 'waiting', 'searching', 'planning', 'examining', 'writing'] as const
 /** Microseconds of one hop; null where no component reports it. That time is then part of the enclosing hop. */
 const hop = z.object({ hop: z.enum(HOPS), micros: z.number().nonnegative().nullable() })
 export type Hop = z.infer<typeof hop>

@@ -201,9 +201,15 @@ const NEAR = [
     max: LIMITS.radiusMetresMax,
     label: 'Radius, metres',
   }),
-  may(0x8003, 'explain', 'u8', '1 = the reply reports the rows examined and the time taken.', {
-    label: 'Explain: rows examined, times',
-  }),
+  may(
+    0x8003,
+    'explain',
+    'u8',
+    '1 = the reply reports the rows examined and the time taken, 2 = the time of each stage, too.',
+    {
+      label: 'Explain: rows examined, times',
+    },
+  ),
   may(0x8004, 'minStars', 'u8', '1 to 5, at least.', { ...STARS, ...FILTER, label: 'Stars from' }),
 ] as const
 

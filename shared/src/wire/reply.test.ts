@@ -25,7 +25,13 @@ const id = fc.oneof(fc.constantFrom('p', 'hotel_123', 'abcdefghijklmn'), fc.uuid
 const date = fc.nat(730).map((offset) => formatDay(FIRST_DAY + offset))
 const features = fc.subarray([...codecs.names])
 const night = fc.record({ date, availability: u8, finalPrice: u32, rateFeatures: features })
-const explain = fc.record({ rowsExamined: u32, waitingMicros: u32, searchingMicros: u32, appliedIndex: u64 })
+const explain = fc.record(
+  {
+    ...{ rowsExamined: u32, waitingMicros: u32, searchingMicros: u32, appliedIndex: u64 },
+    stages: fc.record({ planningMicros: u32, examiningMicros: u32, writingMicros: u32 }),
+  },
+  { requiredKeys: ['rowsExamined', 'waitingMicros', 'searchingMicros', 'appliedIndex'] },
+)
 const stays = fc.integer({ min: 1, max: 4 }).chain((numDays) => {
   const days = fc.array(night, { minLength: numDays, maxLength: numDays })
   const properties = fc.array(fc.record({ propertyId: id, days }), { maxLength: 5 })

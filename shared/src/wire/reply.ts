@@ -64,12 +64,14 @@ import {
 } from './reply-search.ts'
 import { decodeStayLines, encodeStayLine, STAY_STATE, STAY_STATES, type StayLine, type StayState } from './stay.ts'
 
-/** Statistics of a search, requested with `explain: 1`. */
+/** Statistics of a search, requested with `explain`: 1, or 2 with its stages. */
 export type SearchExplained = {
   rowsExamined: number
   waitingMicros: number
   searchingMicros: number
   appliedIndex: number | bigint
+  /** Parts of `searchingMicros`. One that writes each hit as it finds it has that in `examiningMicros`. */
+  stages?: { planningMicros: number; examiningMicros: number; writingMicros: number }
 }
 
 /** A line with what is left after the call, for the nights that have a package. Only of a held or booked stay. */
@@ -157,6 +159,7 @@ const TYPE_CODECS = 0x09
 const TYPE_RECORDS = 0x0a
 const DAY_BYTES = 11
 const EXPLAIN_BYTES = 20
+const EXPLAIN_STAGES_BYTES = 32
 
 const writer = createFieldWriter()
 
@@ -285,11 +288,16 @@ function addIndex(to: FieldWriter, { index }: { index?: number | bigint | undefi
 
 function addExplain(to: FieldWriter, explain: SearchExplained | undefined): void {
   if (!explain) return
-  const at = addField(to, EXTRA_ID, TYPE_CODECS, EXPLAIN_BYTES)
+  const { stages } = explain
+  const at = addField(to, EXTRA_ID, TYPE_CODECS, stages ? EXPLAIN_STAGES_BYTES : EXPLAIN_BYTES)
   to.view.setUint32(at, explain.rowsExamined, true)
   to.view.setUint32(at + 4, explain.waitingMicros, true)
   to.view.setUint32(at + 8, explain.searchingMicros, true)
   to.view.setBigUint64(at + 12, BigInt(explain.appliedIndex), true)
+  if (!stages) return
+  to.view.setUint32(at + 20, stages.planningMicros, true)
+  to.view.setUint32(at + 24, stages.examiningMicros, true)
+  to.view.setUint32(at + 28, stages.writingMicros, true)
 }
 
 function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyContext): void {
@@ -756,13 +764,21 @@ function takeCounted(from: Cursor): Counted {
 }
 
 function takeExplain(from: Cursor): { explain?: SearchExplained } {
-  if (!takeExtra(from, TYPE_CODECS, EXPLAIN_BYTES)) return {}
+  const hasStages = from.bytes.length - from.at === FIELD_HEADER_BYTES + EXPLAIN_STAGES_BYTES
+  if (!takeExtra(from, TYPE_CODECS, hasStages ? EXPLAIN_STAGES_BYTES : EXPLAIN_BYTES)) return {}
   const { view, start } = from
   const explain = {
     rowsExamined: view.getUint32(start, true),
     waitingMicros: view.getUint32(start + 4, true),
     searchingMicros: view.getUint32(start + 8, true),
     appliedIndex: readU64(view, start + 12),
+    ...(hasStages && {
+      stages: {
+        planningMicros: view.getUint32(start + 20, true),
+        examiningMicros: view.getUint32(start + 24, true),
+        writingMicros: view.getUint32(start + 28, true),
+      },
+    }),
   }
   return { explain }
 }
