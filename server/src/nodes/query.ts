@@ -11,7 +11,14 @@ import {
   type QueryCommand,
   type ReadRequest,
 } from '@vacancy/shared/contract'
-import { COMMANDS, FRAME_HEADER_BYTES, MAGIC_FRAME, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import {
+  COMMANDS,
+  FRAME_HEADER_BYTES,
+  MAGIC_FRAME,
+  type ReplyResult,
+  type RequestFields,
+  type SearchExplained,
+} from '@vacancy/shared/wire'
 import { type Answered, parseJson, type Reach, send, within } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { isRouter } from './node-clients.ts'
@@ -77,7 +84,7 @@ export async function runQuery(
   const segment = typeof parsed['segment'] === 'string' ? parsed['segment'] : undefined
   const target = isEdge ? edgeTarget(reach.cluster, segment, request.shard) : targetOf(reach.cluster, request)
   const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
-  const sent = send(reach, target.nodes, command, parsed, signal)
+  const sent = sendExplained(reach, target.nodes, command, parsed, signal)
   const leaderless = isWrite || isEdge ? undefined : leaderlessOf(reach, target)
   const [answered, { queryLimit }] = await Promise.all([
     leaderless ? within(PLAYGROUND_LIMITS.silentMs, sent, () => leaderless) : sent,
@@ -92,6 +99,14 @@ export async function runQuery(
     limited: limit !== null && count >= limit,
     ...measured(answered, (reach.clients.clock.monotonicMs() - startedMs) * MICROS),
   }
+}
+
+/** An explained search is asked for the times of its stages, too. A node that does not know them explains nothing then. */
+async function sendExplained(...[reach, nodes, command, fields, signal]: Parameters<typeof send>): Promise<Answered> {
+  if (fields['explain'] !== 1) return await send(reach, nodes, command, fields, signal)
+  const answered = await send(reach, nodes, command, { ...fields, explain: 2 }, signal)
+  const { explain }: ReplyResult = answered.result
+  return explain ? answered : await send(reach, nodes, command, fields, signal)
 }
 
 /** Why a read of a shard cannot be served now. The client would look for a leader until its deadline. */
@@ -147,7 +162,9 @@ function measured({ result: known, reply, attempts }: Answered, totalMicros: num
     { hop: 'control-plane', micros: Math.max(0, totalMicros - tripMicros) },
     { hop: 'network', micros: Math.max(0, tripMicros - node) },
     { hop: 'waiting', micros: explain?.waitingMicros ?? null },
-    { hop: 'searching', micros: explain?.searchingMicros ?? null },
+    ...(explain?.stages
+      ? stagesOf(explain.stages)
+      : [{ hop: 'searching' as const, micros: explain?.searchingMicros ?? null }]),
   ]
   const frame = frameOf(reply)
   return {
@@ -162,6 +179,14 @@ function measured({ result: known, reply, attempts }: Answered, totalMicros: num
     replyFrame: frame.subarray(0, PLAYGROUND_LIMITS.replyBytesMax).toString('hex'),
     replyCut: frame.length > PLAYGROUND_LIMITS.replyBytesMax,
   }
+}
+
+function stagesOf({ planningMicros, examiningMicros, writingMicros }: NonNullable<SearchExplained['stages']>): Hop[] {
+  return [
+    { hop: 'planning', micros: planningMicros },
+    { hop: 'examining', micros: examiningMicros },
+    { hop: 'writing', micros: writingMicros },
+  ]
 }
 
 /** The frame of a reply, with the correlation id of the request. */

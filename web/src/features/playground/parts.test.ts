@@ -1,3 +1,4 @@
+import type { Hop } from '@vacancy/shared/contract'
 import { COMMAND_LIST, COMMANDS } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -221,14 +222,31 @@ test('the hops of a run add up to the time in the browser, reported or not', () 
     { hop: 'waiting', micros: null },
     { hop: 'searching', micros: null },
   ] as const
-  const bars = barsOf({ hops: [...hops], totalMicros: 1_000 }, 2_500)
-
-  expect(bars.map(({ hop, micros }) => [hop, micros])).toEqual([
+  const [plane, network] = hops
+  const reported = [plane, network, { hop: 'waiting', micros: 5 }, { hop: 'searching', micros: 60 }] as const
+  const staged = [
+    ...[plane, network, { hop: 'waiting', micros: 5 }, { hop: 'planning', micros: 8 }],
+    ...[
+      { hop: 'examining', micros: 50 },
+      { hop: 'writing', micros: 2 },
+    ],
+  ] as const
+  const shown = (of: readonly Hop[]) => {
+    const { way, node } = barsOf({ hops: [...of], totalMicros: 1_000 }, 2_500)
+    return [way, node].map((bars) => bars.map(({ hop, micros }) => [hop, micros]))
+  }
+  const way = (node: number | null) => [
     ['browser', 1_500],
-    ...hops.map(({ hop, micros }) => [hop, micros]),
-  ])
+    ['control-plane', 300],
+    ['network', 700],
+    ['node', node],
+  ]
+
+  expect(shown(hops)).toEqual([way(null), []])
+  expect(shown(reported)).toEqual([way(65), reported.slice(2).map(({ hop, micros }) => [hop, micros])])
+  expect(shown(staged)).toEqual([way(65), staged.slice(2).map(({ hop, micros }) => [hop, micros])])
   // Browser clocks are coarse: never negative.
-  expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900)[0]?.micros).toBe(0)
+  expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900).way[0]?.micros).toBe(0)
   const hundred = Array.from({ length: 100 }, (_, n) => 100 - n)
   expect(spreadOf({ runs: hundred, failed: 0, wanted: 100 })).toEqual({ p50: 50, p99: 99, least: 1, most: 100 })
   expect(spreadOf({ runs: [], failed: 1, wanted: 1 })).toEqual({ p50: 0, p99: 0, least: 0, most: 0 })

@@ -28,7 +28,7 @@ import { type Box, boxOf, bytesOfHex, type Draft, withBox, withField, without } 
 import { type Details, ResultTable } from './result-table.tsx'
 import { pageOf, type Stay, staysOf, totalOf } from './rows.ts'
 import type { Done, Run, Taken } from './run.ts'
-import { barsOf, timesText } from './timing.ts'
+import { type Bars, barsOf, sumOf, timesText } from './timing.ts'
 import { Relax } from './why-dialog.tsx'
 import { WireView } from './wire-view.tsx'
 
@@ -458,57 +458,76 @@ type TimingProps = {
   readonly compared: { readonly label: string; readonly micros: number | null } | undefined
 }
 
-/** The time of a run by hop. */
-function TimingView({ answer, browserMicros, compared }: TimingProps) {
-  const bars = barsOf(answer, browserMicros)
-  const total = bars.reduce((sum, bar) => sum + (bar.micros ?? 0), 0)
+type BarListProps = {
+  readonly label: string
+  /** Names the last row. */
+  readonly total: string
+  readonly bars: Bars['way']
+  readonly isOfNode?: boolean
+}
+
+/** One bar after the other, on the scale of all of them. */
+function BarList({ label, total, bars, isOfNode = false }: BarListProps) {
+  const all = sumOf(bars)
   let at = 0
   return (
-    <div className="flex min-w-0 flex-col gap-4">
-      <ol aria-label={copy.timing.label} className="flex flex-col gap-1">
-        {bars.map((bar) => {
-          const start = at
-          at += bar.micros ?? 0
-          const isReported = bar.micros !== null
-          return (
-            <li
-              key={bar.hop}
-              data-hop={bar.hop}
-              data-us={bar.micros === null ? undefined : Math.round(bar.micros)}
-              className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 sm:grid-cols-[15rem_minmax(0,1fr)_5rem]"
+    <ol aria-label={label} className="flex flex-col gap-1">
+      {bars.map((bar) => {
+        const start = at
+        at += bar.micros ?? 0
+        const isReported = bar.micros !== null
+        return (
+          <li
+            key={bar.hop}
+            data-hop={bar.hop}
+            data-us={bar.micros === null ? undefined : Math.round(bar.micros)}
+            className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 sm:grid-cols-[15rem_minmax(0,1fr)_5rem]"
+          >
+            <span className="text-table text-text-2">{bar.label}</span>
+            <span
+              aria-hidden="true"
+              className={clsx(
+                'relative h-4 overflow-clip rounded-[2px] max-sm:order-last max-sm:col-span-2',
+                isReported ? 'bg-sunken' : 'hatch bg-unk-bg',
+              )}
             >
-              <span className="text-table text-text-2">{bar.label}</span>
-              <span
-                aria-hidden="true"
-                className={clsx(
-                  'relative h-4 overflow-clip rounded-[2px] max-sm:order-last max-sm:col-span-2',
-                  isReported ? 'bg-sunken' : 'hatch bg-unk-bg',
-                )}
-              >
-                {isReported && (
-                  <span
-                    data-filled=""
-                    className={clsx(
-                      'absolute inset-y-0 min-w-0.5',
-                      bar.hop === 'searching' || bar.hop === 'waiting' ? 'bg-accent' : 'bg-series-3',
-                    )}
-                    style={{
-                      insetInlineStart: `${(start / total) * 100}%`,
-                      width: `${((bar.micros ?? 0) / total) * 100}%`,
-                    }}
-                  />
-                )}
-              </span>
-              <span className="num text-table">{isReported ? micros(bar.micros) : copy.timing.notReported}</span>
-            </li>
-          )
-        })}
-        <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 border-line border-t pt-1 font-medium sm:grid-cols-[15rem_minmax(0,1fr)_5rem]">
-          <span>{copy.timing.total}</span>
-          <span className="max-sm:hidden" />
-          <span className="num">{micros(total)}</span>
-        </li>
-      </ol>
+              {isReported && all > 0 && (
+                <span
+                  data-filled=""
+                  className={clsx(
+                    'absolute inset-y-0 min-w-0.5',
+                    isOfNode || bar.hop === 'node' ? 'bg-accent' : 'bg-series-3',
+                  )}
+                  style={{
+                    insetInlineStart: `${(start / all) * 100}%`,
+                    width: `${((bar.micros ?? 0) / all) * 100}%`,
+                  }}
+                />
+              )}
+            </span>
+            <span className="num text-table">{isReported ? micros(bar.micros) : copy.timing.notReported}</span>
+          </li>
+        )
+      })}
+      <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 border-line border-t pt-1 font-medium sm:grid-cols-[15rem_minmax(0,1fr)_5rem]">
+        <span>{total}</span>
+        <span className="max-sm:hidden" />
+        <span className="num">{micros(all)}</span>
+      </li>
+    </ol>
+  )
+}
+
+/** The time of a run by hop. */
+function TimingView({ answer, browserMicros, compared }: TimingProps) {
+  const { way, node } = barsOf(answer, browserMicros)
+  return (
+    <div className="flex min-w-0 flex-col gap-4">
+      <BarList label={copy.timing.label} total={copy.timing.total} bars={way} />
+      {node.length > 0 && <BarList label={copy.timing.inNode} total={copy.timing.inNode} bars={node} isOfNode />}
+      {node.some(({ hop }) => hop === 'writing') && pageOf(answer) === undefined && (
+        <p className="prose text-small text-text-3">{copy.timing.hitsWritten}</p>
+      )}
       {answer.hops.some((hop) => hop.micros === null) && (
         <p className="prose text-small text-text-3">
           {answer.command.startsWith('SEARCH') ? copy.timing.explainSearch : copy.timing.explainOther}

@@ -5,15 +5,32 @@ import { percentile } from '../../ui/price-scale.ts'
 import * as copy from './copy.ts'
 
 type Bar = { readonly hop: string; readonly label: string; readonly micros: number | null }
+export type Bars = { readonly way: readonly Bar[]; readonly node: readonly Bar[] }
 
-const LABELS: { readonly [hop in Hop['hop'] | 'browser']: string } = copy.timing.hops
+const OF_NODE: ReadonlySet<string> = new Set(['waiting', 'searching', 'planning', 'examining', 'writing'])
 
-/** In order along the path; the browser's part is the remainder. */
-export function barsOf(answer: Pick<CommandAnswer, 'hops' | 'totalMicros'>, browserMicros: number): Bar[] {
-  return [
-    { hop: 'browser', label: LABELS.browser, micros: Math.max(0, browserMicros - answer.totalMicros) },
-    ...answer.hops.map(({ hop, micros }) => ({ hop, label: LABELS[hop], micros })),
-  ]
+const LABELS: { readonly [hop in Hop['hop'] | 'browser' | 'node']: string } = copy.timing.hops
+
+/**
+ * In order along the path; the browser's part is the remainder. What happens in the node takes a small part of the time,
+ * so it is drawn again by itself.
+ */
+export function barsOf(answer: Pick<CommandAnswer, 'hops' | 'totalMicros'>, browserMicros: number): Bars {
+  const bars = answer.hops.map(({ hop, micros }) => ({ hop, label: LABELS[hop], micros }))
+  const node = bars.filter(({ hop }) => OF_NODE.has(hop))
+  const isReported = node.every((bar) => bar.micros !== null)
+  return {
+    way: [
+      { hop: 'browser', label: LABELS.browser, micros: Math.max(0, browserMicros - answer.totalMicros) },
+      ...bars.filter(({ hop }) => !OF_NODE.has(hop)),
+      { hop: 'node', label: LABELS.node, micros: isReported ? sumOf(node) : null },
+    ],
+    node: isReported ? node : [],
+  }
+}
+
+export function sumOf(bars: readonly Bar[]): number {
+  return bars.reduce((sum, bar) => sum + (bar.micros ?? 0), 0)
 }
 
 export type Repeats = { readonly runs: readonly number[]; readonly failed: number; readonly wanted: number }
