@@ -9,8 +9,10 @@ import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
 import { Link } from '../../ui/link.tsx'
+import { NARROW, useMedia } from '../../ui/media.ts'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import { VirtualTable } from '../../ui/virtual-table.tsx'
 import * as copy from './copy.ts'
 import { RegistryFrame } from './registry-frame.tsx'
 
@@ -25,7 +27,10 @@ export function ServicesPage() {
   const [text, setText] = useUrlTyped('filter')
   const all = registry.data?.services ?? []
   const filter = parseFilter(text)
-  const shown = all.filter((service) => passes(filter, fieldsOf(service)))
+  // What differs comes first.
+  const shown = all
+    .filter((service) => passes(filter, fieldsOf(service)))
+    .sort((a, b) => Number(Boolean(b.difference)) - Number(Boolean(a.difference)))
   return (
     <RegistryFrame id="services" ready={!registry.isPending}>
       {registry.data && <RegistryState registry={registry.data} />}
@@ -155,14 +160,20 @@ function Seen({ seen }: { seen: boolean }) {
   return seen ? <Badge level="ok">{copy.services.responds}</Badge> : <Badge level="unk">{copy.services.notSeen}</Badge>
 }
 
+const rowKey = ({ kind, id, shard }: Service) => `${kind} ${shard} ${id}`
+const rowProps = ({ id, kind, seen }: Service) => ({
+  'data-service': id,
+  'data-kind': kind,
+  'data-seen': String(seen),
+})
+
 function ServiceTable({ services }: { services: readonly Service[] }) {
+  const isNarrow = useMedia(NARROW)
+  const props = { label: copy.services.title, rows: services, columns: COLUMNS, rowKey, rowProps }
+  if (!isNarrow) return <VirtualTable {...props} className="relative" />
   return (
     <Table
-      label={copy.services.title}
-      rows={services}
-      columns={COLUMNS}
-      rowKey={({ kind, id, shard }) => `${kind} ${shard} ${id}`}
-      rowProps={({ id, kind, seen }) => ({ 'data-service': id, 'data-kind': kind, 'data-seen': String(seen) })}
+      {...props}
       card={(service) => (
         <div className="flex flex-col gap-1">
           <span className="font-mono font-medium">{service.id}</span>
