@@ -102,6 +102,12 @@ export function age(milliseconds: number): string {
   return wholeSeconds(seconds - (seconds % 60))
 }
 
+/** An estimate of what is left, without false precision: `3 s`, `4 min 05 s`, `less than 1 s`. */
+export function timeLeft(milliseconds: number): string {
+  const seconds = Math.round(milliseconds / 1_000)
+  return seconds < 1 ? 'less than 1 s' : wholeSeconds(seconds)
+}
+
 function wholeSeconds(seconds: number): string {
   const two = (value: number) => String(value).padStart(2, '0')
   if (seconds < 60) return `${seconds} s`

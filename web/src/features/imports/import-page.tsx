@@ -4,7 +4,7 @@ import type { BuildPhase, ImportView, UploadView } from '@vacancy/shared/contrac
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
-import { bytes, count, day, duration, NONE, percent, shortCount } from '../../lib/format.ts'
+import { bytes, count, day, duration, NONE, percent, shortCount, timeLeft } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -193,7 +193,7 @@ function Building({ view }: { view: ImportView }) {
         />
         <dl className="flex flex-wrap gap-x-8 gap-y-2 tabular-nums">
           <Fact name={copy.page.rate}>{recordsPerSecond === 0 ? NONE : shortCount(recordsPerSecond)}</Fact>
-          <Fact name={copy.page.eta}>{etaSeconds === null ? NONE : duration(etaSeconds * 1000)}</Fact>
+          <Fact name={copy.page.eta}>{etaSeconds === null ? NONE : timeLeft(etaSeconds * 1000)}</Fact>
           <Fact name={copy.page.runningFor}>{duration(seconds * 1000)}</Fact>
           <Fact name={copy.page.memory}>{bytes(memoryBytes)}</Fact>
         </dl>
@@ -354,7 +354,7 @@ function UploadRow({ file, why }: UploadRowProps) {
   const received = Math.max(file.received, task?.offset ?? 0)
   const isDone = received >= file.bytes
   const state = isDone ? 'done' : (task?.state ?? 'elsewhere')
-  const left = task && task.rate > 0 ? duration(((file.bytes - received) / task.rate) * 1000) : undefined
+  const left = task && task.rate > 0 ? timeLeft(((file.bytes - received) / task.rate) * 1000) : undefined
   const valueText = [
     copy.upload.receivedOf(bytes(received), bytes(file.bytes)),
     ...(task && task.rate > 0 && !isDone ? [copy.upload.rate(bytes(task.rate))] : []),
