@@ -168,7 +168,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-shard`}
           data-tip={copy.target.shard}
-          className="lg:w-28"
+          className="lg:w-32"
           options={shards.map((each) => ({
             value: each.id,
             label: each.level === 'ok' ? each.id : `${each.id} · ${each.message}`,
@@ -184,7 +184,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-node`}
           data-tip={copy.target.node}
-          className="lg:w-36"
+          className="lg:w-40"
           options={[
             { value: '', label: auto },
             ...(start.edges.length > 0 || draft.node === EDGE_TARGET
