@@ -82,8 +82,11 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
   useEffect(() => {
     const drawn = chart.current
     if (!drawn || isSame(drawn.of, latest.current)) return
+    const hasOtherMarks = drawn.of.marks !== latest.current.marks
     drawn.of = latest.current
     drawn.plot.setData(dataOf(latest.current))
+    // Their names need room above the plot, which is measured only when a scale changes.
+    if (hasOtherMarks) drawn.plot.redraw(false, true)
   }, [from, stepSeconds, series, marks])
 
   useEffect(() => {

@@ -188,7 +188,7 @@ export function ShownResult({
     >
       <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
         <p className="grow text-table text-text-2">{summaryOf(taken, datesMax)}</p>
-        {actions}
+        {actions && <div className="flex flex-wrap gap-x-3 gap-y-2">{actions}</div>}
       </div>
       {repeats && (
         <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -499,7 +499,7 @@ function BarList({ label, total, bars, isOfNode = false }: BarListProps) {
                     isOfNode || bar.hop === 'node' ? 'bg-accent' : 'bg-series-3',
                   )}
                   style={{
-                    insetInlineStart: `${(start / all) * 100}%`,
+                    insetInlineStart: `min(${(start / all) * 100}%, 100% - 2px)`,
                     width: `${((bar.micros ?? 0) / all) * 100}%`,
                   }}
                 />

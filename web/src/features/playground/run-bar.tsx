@@ -141,7 +141,7 @@ function CommandSelect({
       aria-label={copy.target.command}
       options={options}
       value={value}
-      className="lg:w-72"
+      className="lg:w-68"
       onChange={({ target }) => onChange(target.value as QueryCommand)}
     />
   )
@@ -168,7 +168,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-shard`}
           data-tip={copy.target.shard}
-          className="lg:w-32"
+          className="lg:w-30"
           options={shards.map((each) => ({
             value: each.id,
             label: each.level === 'ok' ? each.id : `${each.id} · ${each.message}`,
@@ -184,7 +184,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
         <Select
           id={`${id}-node`}
           data-tip={copy.target.node}
-          className="lg:w-40"
+          className="lg:w-38"
           options={[
             { value: '', label: auto },
             ...(start.edges.length > 0 || draft.node === EDGE_TARGET
