@@ -52,6 +52,20 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
   })
 }
 
+test('with reduced motion nothing moves or fades', async ({ page }) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await page.goto('/shards/quickstart')
+  await ready(page)
+  await page.evaluate(() => {
+    document.addEventListener('transitionrun', ({ propertyName }) => {
+      document.body.dataset['moved'] = propertyName
+    })
+  })
+  for (const row of await page.locator('tr[data-node][data-role]').all()) await row.hover()
+  await page.getByRole('button', { name: 'More' }).hover()
+  await expect(page.locator('body[data-moved]')).toHaveCount(0)
+})
+
 test('with the colours of the system a heat map keeps its own', async ({ page }) => {
   await page.emulateMedia({ forcedColors: 'active' })
   await page.goto('/shards/quickstart/segments/dolomites/properties/alp_000006?metric=price')
