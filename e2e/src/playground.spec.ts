@@ -465,8 +465,8 @@ test('run with one key and copied with another: the copied TypeScript and curl r
     await run('npm', ['init', '-y'], { cwd: folder })
     // From the served file, without a registry.
     await run('npm', ['install', '--offline', '--no-audit', '--no-fund', './client.tgz'], { cwd: folder })
-    writeFileSync(join(folder, 'query.mts'), await copied(page))
-    const typescript = await run(process.execPath, ['query.mts'], { cwd: folder })
+    writeFileSync(join(folder, 'query.mjs'), await copied(page))
+    const typescript = await run(process.execPath, ['query.mjs'], { cwd: folder })
     expect(JSON.parse(typescript.stdout).properties).toHaveLength(found)
 
     await page.getByRole('button', { name: 'Copy as' }).click()

@@ -58,7 +58,7 @@ test('the TypeScript snippet connects to the nodes with the token of its variabl
   expect(code).toContain("connect({ nodes: ['it\\'s:1', 'b:2'], ...(token ? { token } : {}) })\n")
   expect(code).toContain("client.send('GETCODECS', {})\n")
   expect(typescriptSetupOf('https://console.example//')).toBe(
-    'npm init -y\nnpm install https://console.example/api/v1/client.tgz\nnode query.mts',
+    'npm init -y\nnpm install https://console.example/api/v1/client.tgz\nnode query.mjs',
   )
 })
 

@@ -33,9 +33,9 @@ try {
 `
 }
 
-/** Commands that run the TypeScript, saved as `query.mts`, in a new folder. @param base address of the control plane */
+/** Commands that run the TypeScript in a new folder: without types, `query.mjs` runs on every Node. @param base address of the control plane */
 export function typescriptSetupOf(base: string): string {
-  return ['npm init -y', `npm install ${base.replace(/\/+$/, '')}/api/v1/client.tgz`, 'node query.mts'].join('\n')
+  return ['npm init -y', `npm install ${base.replace(/\/+$/, '')}/api/v1/client.tgz`, 'node query.mjs'].join('\n')
 }
 
 function literal(value: NonNullable<RequestFields[string]>): string {

@@ -60,7 +60,7 @@ export const code = {
   title: 'Request as code',
   label: 'Language',
   show: 'Show code…',
-  setup: 'Save the code as query.mts in a new folder and run there, with Node 22.18 or newer:',
+  setup: 'Save the code as query.mjs in a new folder and run there:',
   commands: 'Commands',
   of: (kind: string) => `Request as ${kind}`,
 }
