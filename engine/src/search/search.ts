@@ -137,8 +137,10 @@ export function runSearch(
   if (search.hasPage) checkCursor(search, values, genesisOf(memory))
   if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
   const started = search.explain ? searcher.monotonicMs() : 0
-  searcher.stageMs.fill(0)
-  searcher.stageSince = started
+  if (search.explainStages) {
+    searcher.stageMs.fill(0)
+    searcher.stageSince = started
+  }
   const tries = triesOfTurn(searcher)
   for (let n = 0; n < tries; n++) {
     if (n > 0) pause(searcher)
