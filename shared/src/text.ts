@@ -6,6 +6,7 @@
 import { LIMITS } from './domain.ts'
 
 const BLANK = 0x20
+const VISIBLE = 0x21
 const DELETE = 0x7f
 
 /**
@@ -17,6 +18,10 @@ const DELETE = 0x7f
 export function textFault(bytes: Uint8Array, start: number, end: number, bytesMax: number): string {
   const length = end - start
   if (length < 1 || length > bytesMax) return `must be 1 to ${bytesMax} bytes, got ${length}`
+  // Most names are of visible ASCII alone.
+  let plain = start
+  while (plain < end && ((bytes[plain] as number) - VISIBLE) >>> 0 < DELETE - VISIBLE) plain++
+  if (plain === end) return ''
   let onlyBlanks = true
   let onlyAscii = true
   for (let i = start; i < end; i++) {

@@ -25,7 +25,7 @@ import {
   writeError,
 } from '../protocol/reply.ts'
 import { appliedIndex } from '../store/store.ts'
-import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
+import { enterInRequest, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
 import {
   advanceCalendar,
   beginCalendar,
@@ -144,7 +144,7 @@ export function runSearch(
   const tries = triesOfTurn(searcher)
   for (let n = 0; n < tries; n++) {
     if (n > 0) pause(searcher)
-    enter(memory, searcher.reader)
+    enterInRequest(memory, searcher.reader)
     const result = search.hasPage
       ? tryPage(searcher, forStay, correlationId, at, end)
       : tryOnce(searcher, forStay, correlationId, at, end)
@@ -368,7 +368,7 @@ export function runSlice(
   if (search.hasPage) checkCursor(search, values, genesisOf(memory))
   // Midnight may have passed since the first slice.
   if (values.fault !== '') return refuseSlice(slices, correlationId, values.fault)
-  enter(memory, searcher.reader)
+  enterInRequest(memory, searcher.reader)
   const attempt = search.hasPage ? tryPageSlice : trySlice
   const result = attempt(searcher, forStay, correlationId, slices, at, end)
   leave(memory, searcher.reader)

@@ -40,10 +40,15 @@ function readerCell(reader: number): number {
  * @throws not_serving while the store is closed, which cannot happen within a request
  */
 export function enter(memory: Memory, reader: number): void {
-  Atomics.store(memory.i32, readerCell(reader), Atomics.load(memory.i32, CONTROL.reclaimEpoch))
+  enterInRequest(memory, reader)
   if (Atomics.load(memory.i32, CONTROL.isClosed) === 0) return
   leave(memory, reader)
   throw new VacancyError('not_serving', {})
+}
+
+/** The same between `beginRequest` and `endRequest`, where the store is open. */
+export function enterInRequest(memory: Memory, reader: number): void {
+  Atomics.store(memory.i32, readerCell(reader), Atomics.load(memory.i32, CONTROL.reclaimEpoch))
 }
 
 export function leave(memory: Memory, reader: number): void {

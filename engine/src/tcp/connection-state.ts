@@ -112,6 +112,8 @@ export type ServingThread = {
   readonly slow: (read: SlowRead) => void
   nextToken: number
   requestsThisTick: number
+  /** When the read before the present frame was answered, on this thread's clock, which saves a look at it; 0 for no such read. */
+  readMs: number
   leaderReads: boolean
   draining: boolean
 }

@@ -155,6 +155,7 @@ function onData(connection: Connection, chunk: Buffer): void {
 /** Sends the replies of the frames and decides whether to continue reading. */
 function afterFrames(connection: Connection): void {
   const { thread, splitter } = connection
+  thread.readMs = 0
   flush(connection)
   connection.halfSince =
     splitter.pendingBytes > 0 && !splitter.stopped ? connection.halfSince || thread.monotonicMs() : 0
@@ -190,7 +191,8 @@ function onFrame(connection: Connection, frame: Frame): void {
   if (connection.closing) return
   const { bytes, start, end, correlationId } = frame
   const { thread } = connection
-  const { dispatcher, counters } = thread
+  const { dispatcher, counters, readMs } = thread
+  thread.readMs = 0
   const command = openRequest(dispatcher, bytes, start, end)
   if (isLogin(bytes, start, end)) {
     if (!frame.inEnvelope) return logIn(connection, command)
@@ -214,6 +216,7 @@ function onFrame(connection: Connection, frame: Frame): void {
   if (connection.writes > 0 || mustWait) {
     return hold(connection, frame, mustWait)
   }
+  thread.readMs = readMs
   if (thread.cells) readInShard(connection, thread.cells, command, frame)
   else read(connection, command, frame, 0)
 }
@@ -261,7 +264,7 @@ function read(connection: Connection, command: CommandSpec, frame: Frame, waited
   const { memory, reader } = dispatcher.view
   // A snapshot of another node is replacing the state (store/version.ts).
   if (!beginRequest(memory, reader)) return replyError(connection, correlationId, command.code, '503')
-  const started = thread.monotonicMs()
+  const started = thread.readMs || thread.monotonicMs()
   let stop = 0
   try {
     stop = reply(connection, (target, at, limit) =>
@@ -270,7 +273,8 @@ function read(connection: Connection, command: CommandSpec, frame: Frame, waited
   } finally {
     endRequest(memory, reader)
   }
-  const took = thread.monotonicMs() - started
+  thread.readMs = thread.monotonicMs()
+  const took = thread.readMs - started
   if (searcher.workLeft < searcher.sliceWork) scheduleTurn(thread.deferred)
   if (isSearch(command)) count(thread.counters, COUNTER.searchRetries, searcher.retries)
   if (stop === KEEPS_CHANGING || stop === UNFINISHED) {

@@ -181,6 +181,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     slow: (read) => send({ type: 'slow', at: Date.now(), ...read }),
     nextToken: 1,
     requestsThisTick: 0,
+    readMs: 0,
     leaderReads: options.leaderReads,
     draining: false,
   }

@@ -76,7 +76,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
     slowMs: 0,
     slow: ({ command, milliseconds, rows, traceId }) =>
       void seen.slow.push([command, milliseconds, rows, ...(traceId === null ? [] : [traceId])]),
-    ...{ nextToken: 1, requestsThisTick: 0, draining: false },
+    ...{ nextToken: 1, requestsThisTick: 0, readMs: 0, draining: false },
   }
   const setRole = (role: RoleCode, { isLeaderKnown = true, freshMs = seen.nowMs } = {}) =>
     publishCells(cells, { role, isLeaderKnown, applied: node.index, freshMs })
