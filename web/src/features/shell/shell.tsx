@@ -78,11 +78,18 @@ const PAGE_OF: { readonly [area in AttentionItem['area']]: string } = {
   'control-plane': routes.overview(),
 }
 
+type Badge = { items: number; isCritical: boolean }
+
 /** Items that need attention, by page. */
-function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: string]: number } {
-  const badges: { [href: string]: number } = {}
-  for (const { area, asideUntil } of attention)
-    if (asideUntil === null) badges[PAGE_OF[area]] = (badges[PAGE_OF[area]] ?? 0) + 1
+function badgesOf({ attention }: Pick<Summary, 'attention'>): { readonly [href: string]: Badge } {
+  const badges: { [href: string]: Badge } = {}
+  for (const { area, level, asideUntil } of attention) {
+    if (asideUntil !== null) continue
+    badges[PAGE_OF[area]] ??= { items: 0, isCritical: false }
+    const badge = badges[PAGE_OF[area]] as Badge
+    badge.items++
+    badge.isCritical ||= level === 'crit'
+  }
   return badges
 }
 
@@ -116,17 +123,18 @@ function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: read
                 <span
                   aria-hidden="true"
                   className={clsx(
-                    'num ms-auto rounded-full bg-warn-bg px-1.5 text-small text-text',
+                    'num ms-auto rounded-full px-1.5 text-small',
+                    badge.isCritical ? 'bg-crit font-medium text-surface' : 'bg-warn-bg text-text',
                     !withLabels && 'max-lg:absolute max-lg:end-0.5 max-lg:top-0',
                   )}
                 >
-                  {badge}
+                  {badge.items}
                 </span>
               )}
             </a>
             {badge !== undefined && (
               <span id={`${id}${page.href}`} hidden>
-                {copy.shell.badge(badge)}
+                {copy.shell.badge(badge.items)}
               </span>
             )}
           </li>
