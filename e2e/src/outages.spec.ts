@@ -115,6 +115,7 @@ async function contradictions(page: Page): Promise<string[]> {
       return { key, kind, level }
     }),
   )
+  const noProblem = await page.getByText('none with a problem').count()
   await open(page, '/queue', 'queue')
   const dead = Number(
     (
@@ -142,6 +143,8 @@ async function contradictions(page: Page): Promise<string[]> {
     if (level === 'ok' && items.some((item) => item.shard === id && item.level === 'crit'))
       found.push(`${id}: ok in the list, critical on the overview`)
   }
+  if (noProblem > 0 === things.some(({ level }) => level === 'crit' || level === 'warn'))
+    found.push(`the topology names ${noProblem > 0 ? 'no problem' : 'a problem'} above its rows`)
   for (const { key, kind, level } of things) {
     const name = key.split(/[ /]/).at(-1) ?? ''
     const isNamed = items.some(({ text }) => text.includes(name))

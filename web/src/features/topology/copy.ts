@@ -3,8 +3,8 @@ import { count, counted, sentence, zoneText } from '../../lib/format.ts'
 
 export const page = {
   title: 'Topology',
-  lead: (components: number, problems: number) =>
-    `${counted(components, 'component')}, ${problems === 0 ? 'none with a problem' : `${count(problems)} with a problem`}`,
+  lead: (components: number, shards: number, problems: number) =>
+    `${counted(components, 'component')} and ${counted(shards, 'shard')}, ${problems === 0 ? 'none with a problem' : `${count(problems)} with a problem`}`,
   views: 'Views',
   map: 'Map',
   table: 'Table',
@@ -43,6 +43,7 @@ export const notObserved = 'Not observed'
 
 export const problems = {
   title: 'Problems',
+  more: (things: number) => `And ${count(things)} more. The table has all of them, worst first.`,
 }
 
 export const map = {

@@ -118,9 +118,15 @@ export function worstOf(levels: readonly Level[]): Level {
   return levels.reduce<Level>((worst, level) => (RANK[level] < RANK[worst] ? level : worst), 'ok')
 }
 
-/** Components with a problem, worst first. Nodes and shards are the business of the overview. */
-export function problemsOf({ view }: Model): readonly FabricComponent[] {
-  return view.components.filter(({ level }) => isProblem(level)).sort(worstFirst)
+/**
+ * Components with a problem, then shards, each worst first. Nodes are part of their shard, and a shard is part of the
+ * component that cuts it off.
+ */
+export function problemsOf({ things }: Model): readonly Thing[] {
+  const all = [...things.values()].filter(({ level }) => isProblem(level)).sort(worstFirst)
+  const components = all.filter(({ component }) => component)
+  const isNamed = ({ id }: Thing) => components.some(({ shard, component }) => shard === id && component?.cuts.length)
+  return [...components, ...all.filter((thing) => thing.kind === 'shard' && !isNamed(thing))]
 }
 
 function worstFirst(a: { readonly level: Level }, b: { readonly level: Level }): number {

@@ -20,7 +20,7 @@ import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import * as copy from './copy.ts'
 import { Inspector, InspectorDrawer } from './inspector.tsx'
-import { type Model, modelOf, problemsOf, sentencesOf } from './model.ts'
+import { type Model, modelOf, problemsOf, sentencesOf, type Thing } from './model.ts'
 import { TopologyTable } from './topology-table.tsx'
 
 const OFFERED_MAX = 20
@@ -159,10 +159,10 @@ export function TopologyPage() {
       id="topology"
       title={copy.page.title}
       ready={(model !== undefined && summary.data !== undefined) || topology.isError}
-      lead={model && copy.page.lead(model.view.components.length, problems.length)}
+      lead={model && copy.page.lead(model.view.components.length, summary.data?.shards.length ?? 0, problems.length)}
     >
       <RoutePanel onFocus={open} />
-      {model && problems.length > 0 && <Problems model={model} onFocus={open} />}
+      {problems.length > 0 && <Problems problems={problems} onFocus={open} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
         <ViewTabs
           label={copy.page.views}
@@ -201,26 +201,36 @@ export function TopologyPage() {
   )
 }
 
-function Problems({ model, onFocus }: { readonly model: Model; readonly onFocus: (key: string) => void }) {
+/** More of them would push the map out of view. */
+const PROBLEMS_MAX = 10
+
+function Problems({
+  problems,
+  onFocus,
+}: {
+  readonly problems: readonly Thing[]
+  readonly onFocus: (key: string) => void
+}) {
+  const more = problems.length - PROBLEMS_MAX
   return (
     <Panel title={copy.problems.title}>
       <ul className="flex flex-col gap-2">
-        {problemsOf(model).map((component) => (
+        {problems.slice(0, PROBLEMS_MAX).map(({ key, kind, id, level, message, component }) => (
           <li
-            key={component.key}
-            data-component={component.key}
-            data-state={component.state}
+            key={key}
+            data-component={key}
+            data-state={component?.state}
             className="flex flex-wrap items-center gap-x-3 gap-y-1"
           >
             <button
               type="button"
-              onClick={() => onFocus(component.key)}
+              onClick={() => onFocus(key)}
               className="min-h-6 text-accent underline underline-offset-2 pointer-coarse:min-h-11"
             >
-              {copy.kinds[component.kind]} <span className="font-mono">{component.id}</span>
+              {copy.kinds[kind]} <span className="font-mono">{id}</span>
             </button>
-            <Badge level={component.level}>{component.message}</Badge>
-            {component.cuts.map((cut) => (
+            <Badge level={level}>{message}</Badge>
+            {component?.cuts.map((cut) => (
               <span key={cut} data-cut="" className="min-w-0 break-words">
                 {copy.text.cut(cut)}
               </span>
@@ -228,6 +238,7 @@ function Problems({ model, onFocus }: { readonly model: Model; readonly onFocus:
           </li>
         ))}
       </ul>
+      {more > 0 && <p className="pt-2 text-text-2">{copy.problems.more(more)}</p>}
     </Panel>
   )
 }

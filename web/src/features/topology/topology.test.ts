@@ -64,6 +64,9 @@ test('a shard is what its own page says, and one that is cut off comes first', (
       .map(({ key }) => key),
   ).toEqual(['bridge b2', 'shard s2'])
   expect(problemsOf(MODEL).map(({ key }) => key)).toEqual(['bridge b2'])
+  const sick = { ...brief('s1', 'z1'), level: 'crit', message: 'No node responds' } as const
+  const both = modelOf(VIEW, [sick, { ...brief('s2', 'z1'), ...CUT }])
+  expect(problemsOf(both).map(({ key }) => key)).toEqual(['bridge b2', 'shard s1'])
 })
 
 test('the tree has zones with routers and shards, and shards with bridges and nodes', () => {
