@@ -326,6 +326,14 @@ export const history = {
   field: 'Field',
   before: 'Then',
   now: 'Now',
+  compareResults: 'Run both and compare results',
+  compared: (same: string, differing: number) =>
+    differing === 0
+      ? `Both find the same ${same} now.`
+      : `Now ${counted(differing, 'property differs', 'properties differ')}, ${same} are the same.`,
+  comparedLimited: 'Only hits up to the limit are compared.',
+  comparedTable: 'Results that differ',
+  found: 'found',
 }
 
 export const savedQueries = {

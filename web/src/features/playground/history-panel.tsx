@@ -17,6 +17,8 @@ import { EmptyState, Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { useRequest } from '../../ui/use-request.ts'
+import { isSearch } from './catalogue.ts'
+import { ComparedResults } from './compared-results.tsx'
 import * as copy from './copy.ts'
 import { HISTORY_KEY, RESULTS_KEY } from './keys.ts'
 import { type Draft, differencesOf } from './request.ts'
@@ -178,7 +180,8 @@ function DiffDialog({
   readonly last: Outcome | undefined
   readonly onClose: () => void
 }) {
-  const differences = differencesOf(draftOf(entry), draft)
+  const earlier = draftOf(entry)
+  const differences = differencesOf(earlier, draft)
   return (
     <Dialog open onClose={onClose} title={copy.history.compareTitle(clock(entry.at))}>
       <p className="pb-3">{copy.history.outcomes(outcomeText(entry), last && outcomeText(last))}</p>
@@ -196,6 +199,7 @@ function DiffDialog({
           ]}
         />
       )}
+      {isSearch(earlier.command) && isSearch(draft.command) && <ComparedResults earlier={earlier} current={draft} />}
     </Dialog>
   )
 }

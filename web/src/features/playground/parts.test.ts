@@ -7,7 +7,7 @@ import { percentile, scaleOf, stepOf } from '../../ui/price-scale.ts'
 import { hexagons, neighbourOf, project, scaleBar } from '../../ui/projection.ts'
 import { commandGroups, type QueryCommand, widgetOf } from './catalogue.ts'
 import { countText, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
-import { csvOf, gridOf } from './rows.ts'
+import { comparedRows, csvOf, gridOf } from './rows.ts'
 import { barsOf, spreadOf, timesText } from './timing.ts'
 
 test('typed dates', () => {
@@ -254,6 +254,24 @@ test('the hops of a run add up to the time in the browser, reported or not', () 
   expect(timesText({ runs: [500, 100, 900], failed: 1, wanted: 10 })).toBe(
     '3 of 10 runs, 1 failed: p50 500 µs · p99 900 µs · 100 µs to 900 µs',
   )
+})
+
+test('two results are compared by property: found by one of them only, or with another total', () => {
+  const stays = (totals: { readonly [id: string]: number }) => ({
+    command: 'SEARCHAVAIL',
+    result: { properties: Object.entries(totals).map(([propertyId, total]) => ({ propertyId, days: [], total })) },
+  })
+  const hits = { command: 'SEARCHPROP', result: { propertyIds: ['a', 'd'] } }
+
+  expect(comparedRows(stays({ a: 1, b: 2, c: 3 }), stays({ c: 3, b: 5, d: 4 }))).toEqual({
+    differing: [
+      { id: 'a', before: 1, now: false },
+      { id: 'b', before: 2, now: 5 },
+      { id: 'd', before: false, now: 4 },
+    ],
+    same: 1,
+  })
+  expect(comparedRows(stays({ a: 1 }), hits)).toEqual({ differing: [{ id: 'd', before: false, now: true }], same: 1 })
 })
 
 const choices = commandGroups().flatMap(({ commands }) => commands)

@@ -27,6 +27,29 @@ export function totalOf({ days, total }: Stay): number {
   return days.reduce((sum, { finalPrice }) => sum + finalPrice, 0)
 }
 
+/** What a result has of each property: the total of its stay, or that it is among the hits. */
+function valuesOf(answered: Answered): ReadonlyMap<string, number | true> {
+  const stays = staysOf(answered)
+  if (stays) return new Map(stays.map((stay) => [stay.propertyId, totalOf(stay)]))
+  return new Map(((answered.result as Any).propertyIds ?? []).map((id) => [id, true]))
+}
+
+type ComparedRow = { readonly id: string; readonly before: number | boolean; readonly now: number | boolean }
+
+/** Properties of two results that are in one of them only, or have another total; false where one is missing. */
+export function comparedRows(earlier: Answered, current: Answered) {
+  const [before, now] = [valuesOf(earlier), valuesOf(current)]
+  const rows = [...new Set([...before.keys(), ...now.keys()])].map(
+    (id): ComparedRow => ({ id, before: before.get(id) ?? false, now: now.get(id) ?? false }),
+  )
+  const differing = rows.filter((row) => {
+    if (row.before === false || row.now === false) return true
+    // Hits without a total on one side are not known to differ.
+    return row.before !== true && row.now !== true && row.before !== row.now
+  })
+  return { differing, same: rows.length - differing.length }
+}
+
 /** The page that a search returned; undefined when it was not requested. */
 export function pageOf({ result }: Answered): SearchPage | undefined {
   return (result as Any).page
