@@ -36,9 +36,9 @@ const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: 
 const text = (of: (shard: ShardBrief) => string) => (a: ShardBrief, b: ShardBrief) =>
   of(a).localeCompare(of(b), 'en', { numeric: true })
 
-/** The state without its numbers, which have their own columns: "Healthy, can lose 1". */
+/** The state without its numbers, which have their own columns: "Healthy" of "Healthy, can lose 1 of 3 (…)". */
 function withoutNumbers(state: string): string {
-  return state.split(' (')[0] ?? state
+  return state.split(/ \(|, can lose/)[0] ?? state
 }
 
 const WORST_FIRST = ['crit', 'warn', 'unk', 'info', 'ok']
