@@ -288,7 +288,7 @@ test('an import fails', async ({ page }) => {
   await happens(page, /^Import nothing of shard1 failed: /, async () => {
     await open(page, '/imports/new', 'import-new')
     await page.getByRole('textbox', { name: /^Name/ }).fill('nothing')
-    await page.getByLabel(/^Shard/).fill('shard1')
+    await page.getByRole('combobox', { name: /^Shard/ }).fill('shard1')
     await page.locator('input[type="file"]').first().setInputFiles(files)
     await page.getByRole('button', { name: 'Upload and build' }).click()
     await expect(flowOf(page, 'nothing')).toHaveAttribute('data-import-state', 'failed')
