@@ -36,7 +36,11 @@ export function lossChecks(
   const isNamed = worst > SHARES.named || gone.length > 0 || nights > 0
   const loss: PlanCheck =
     losses.length === 0
-      ? { id: 'loss', level: 'ok', text: `removes nothing: ${now} now, ${after} afterwards` }
+      ? {
+          id: 'loss',
+          level: 'info',
+          text: `has no less data: ${now} now, ${after} afterwards. Whether they are the same properties is not compared`,
+        }
       : {
           id: 'loss',
           level: isNamed ? 'warn' : 'info',
