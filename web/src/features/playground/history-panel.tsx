@@ -119,6 +119,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
                   header: copy.history.duration,
                   end: true,
                   rank: 2,
+                  className: 'whitespace-nowrap',
                   cell: ({ totalMicros }) => micros(totalMicros),
                 },
                 {
