@@ -3,10 +3,9 @@
  * the output, and build-snapshot reads these with all of its checks. Errors name the rows and columns of the source.
  */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type CodecList, EXIT, groupDigits, IMPORT_COLUMNS, type ImportFileKind, VacancyError } from '@vacancy/shared'
-import { lockFile } from '@vacancy/shared/file-lock'
+import { type CodecList, EXIT, groupDigits, IMPORT_COLUMNS, type ImportFileKind } from '@vacancy/shared'
 import { type Command, count, defineCommand, type FlagValues, named, tableLines } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import {
@@ -17,12 +16,11 @@ import {
   type Display,
   endWith,
   errorLines,
+  holdOutput,
   readCodecs,
-  removeOnSignal,
   SHARD_FLAG,
   silent,
   threadsOf,
-  unfinishedOf,
   usage,
   windowOf,
 } from '../import/command.ts'
@@ -37,9 +35,6 @@ import type { OpenSource, Written } from './source.ts'
 
 /** In the output folder, while the command runs. */
 const WORK_FOLDER = 'import-source.tmp'
-const LOCK_FILE = 'import-source.lock'
-/** In the folder of rows: the process that holds the lock, for others to name. */
-const HOLDER_FILE = 'process'
 const PROGRESS_MS = 250
 /** Of `--dry-run`: rows that are read and checked of each table, and shown. */
 const ROWS_CHECKED = 1000
@@ -88,33 +83,15 @@ async function importSource(file: string, flags: ImportFlags, env: Env): Promise
   checkWindow(windowOf(flags, env.clock))
   if (!flags.overwrite && !flags.dryRun && flags.maxShardPackages === 0 && existsSync(seed))
     throw usage(`${seed} already exists. Replace it with --overwrite`)
-  const isNew = !existsSync(outputPath)
-  mkdirSync(outputPath, { recursive: true })
   const work = join(outputPath, WORK_FOLDER)
-  const lockPath = join(outputPath, LOCK_FILE)
-  const lock = lockFile(lockPath)
-  if (!lock) throw new VacancyError('directory_in_use', { directory: outputPath, pid: holderOf(work) })
-  rmSync(work, { recursive: true, force: true })
-  mkdirSync(work)
-  writeFileSync(join(work, HOLDER_FILE), `${process.pid}`)
-  const endSignals = removeOnSignal([...unfinishedOf(outputPath), work, lockPath, `${lockPath}-journal`])
+  const release = await holdOutput(outputPath, work)
   const show = createDisplay(flags.progress, env.clock)
   try {
     return await run({ mapping, codecs, work, flags, env, show })
   } finally {
     show.clear()
-    endSignals()
-    rmSync(work, { recursive: true, force: true })
-    // While it is held: others must not lock a file that is about to go.
-    rmSync(lockPath, { force: true })
-    lock.release()
-    if (isNew && readdirSync(outputPath).length === 0) rmdirSync(outputPath)
+    release()
   }
-}
-
-function holderOf(work: string): string {
-  const file = join(work, HOLDER_FILE)
-  return existsSync(file) ? readFileSync(file, 'utf8') : 'unknown'
 }
 
 type Run = {

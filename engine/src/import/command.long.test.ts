@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { errorLines, summaryLines } from './command.ts'
+import { errorLines, holdOutput, summaryLines } from './command.ts'
 import { progressLine } from './progress.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/build-snapshot.mjs', import.meta.url))
@@ -156,6 +156,22 @@ test.each<[string, (input: string) => string[], RegExp]>([
   expect(stderr).toMatch(message)
 })
 
+test('a build keeps others out of its output folder, and leaves nothing else there', async () => {
+  const input = inputFolder('p,r,2026-09-10,3,120,free_wifi\n')
+  const output = join(input, 'out')
+  const release = await holdOutput(output)
+  const args = ['--input-path', input, '--output-path', output, ...WINDOW]
+
+  const { status, stderr } = build(...args)
+  expect(status).toBe(65)
+  expect(stderr).toContain(`${output} is in use by another process, which calls itself process ${process.pid}.`)
+  release()
+  expect(existsSync(output)).toBe(false)
+
+  expect(build(...args)).toMatchObject({ status: 0 })
+  expect(readdirSync(output)).toEqual(['seed.snapshot'])
+})
+
 test('a folder that cannot be created ends with 70', () => {
   const input = inputFolder('p,r,2026-09-10,3,120,\n')
   writeFileSync(join(input, 'file'), '')
@@ -163,7 +179,7 @@ test('a folder that cannot be created ends with 70', () => {
   const { status, stderr } = build('--input-path', input, ...WINDOW, '--output-path', join(input, 'file', 'out'))
 
   expect(status).toBe(70)
-  expect(stderr).toMatch(/write of .*seed\.snapshot failed: .*ENOTDIR/)
+  expect(stderr).toMatch(/write of .*out failed: .*ENOTDIR/)
 })
 
 test('the summary of an import in words', () => {

@@ -1,6 +1,6 @@
 /** The command `build-snapshot`: its flags, and what it prints (docs/design/storage.md#import). */
 
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   addOneYear,
@@ -16,6 +16,7 @@ import {
   VacancyError,
 } from '@vacancy/shared'
 import type { BuildEvent } from '@vacancy/shared/contract'
+import { lockFile } from '@vacancy/shared/file-lock'
 import {
   type Command,
   choice,
@@ -36,6 +37,7 @@ import {
   type ImportOutcome,
   type ImportSummary,
   SEED_FILE,
+  toDisk,
 } from './import.ts'
 import { type ImportProgress, inMillions, progressLine, type SourceProgress } from './progress.ts'
 import { type Finding, findingLine, printedFinding } from './row-errors.ts'
@@ -130,13 +132,13 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
   checkShardId(flags.shardId)
   if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is not a folder`)
   const codecs = readCodecs(flags.codecs ?? join(inputPath, 'codecs.yml'))
-  const endSignals = removeOnSignal(unfinishedOf(outputPath))
+  const release = await holdOutput(outputPath)
   const show = createDisplay(flags.progress, env.clock)
   try {
     return await buildFrom({ inputPath, outputPath, codecs }, flags, env, show)
   } finally {
     show.clear()
-    endSignals()
+    release()
   }
 }
 
@@ -226,9 +228,45 @@ export function readCodecs(file: string): CodecList {
   return codecs
 }
 
-/** What a build leaves in its output folder when it is interrupted. */
-export function unfinishedOf(outputPath: string): readonly string[] {
-  return [`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER)]
+/** In an output folder, while a build runs. */
+const LOCK_FILE = 'build.lock'
+const HOLDER_FILE = 'build.process'
+
+/**
+ * Keeps other builds out of an output folder, which is created where it is missing, and removes what is unfinished when
+ * a signal ends the process.
+ *
+ * @param work a folder of the caller, which is emptied and removed
+ * @returns ends this; an empty folder that was created is removed
+ * @throws directory_in_use while another build has the folder
+ */
+export async function holdOutput(outputPath: string, work?: string): Promise<() => void> {
+  const isNew = !existsSync(outputPath)
+  const [lockPath, holder] = [join(outputPath, LOCK_FILE), join(outputPath, HOLDER_FILE)]
+  const lock = await toDisk(outputPath, () => {
+    mkdirSync(outputPath, { recursive: true })
+    return lockFile(lockPath)
+  })
+  if (!lock) {
+    const pid = existsSync(holder) ? readFileSync(holder, 'utf8') : 'unknown'
+    throw new VacancyError('directory_in_use', { directory: outputPath, pid })
+  }
+  await toDisk(holder, () => writeFileSync(holder, `${process.pid}`))
+  // The lock goes last: others must not begin before the rest is gone.
+  const own = [...(work ? [work] : []), holder, `${lockPath}-journal`, lockPath]
+  if (work) remove([work])
+  const endSignals = removeOnSignal([`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER), ...own])
+  if (work) mkdirSync(work)
+  return () => {
+    endSignals()
+    remove(own)
+    lock.release()
+    if (isNew && readdirSync(outputPath).length === 0) rmdirSync(outputPath)
+  }
+}
+
+function remove(paths: readonly string[]): void {
+  for (const path of paths) rmSync(path, { recursive: true, force: true })
 }
 
 function isFolder(path: string): boolean {
@@ -251,9 +289,9 @@ function dayOfFlag(name: string, text: string | undefined): number | undefined {
 }
 
 /** An interrupted import leaves no files behind. */
-export function removeOnSignal(temporary: readonly string[]): () => void {
+function removeOnSignal(temporary: readonly string[]): () => void {
   const end = () => {
-    for (const path of temporary) rmSync(path, { recursive: true, force: true })
+    remove(temporary)
     process.stderr.write('\ninterrupted; nothing was written\n')
     process.exit(EXIT.failure)
   }

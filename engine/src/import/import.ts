@@ -431,7 +431,7 @@ async function writeSnapshot(
 }
 
 /** A full disk ends an import like any other failed write. */
-async function toDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
+export async function toDisk<T>(path: string, write: () => T | Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {
