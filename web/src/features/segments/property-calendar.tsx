@@ -2,7 +2,16 @@
 /** Room type × night of one property. Arrows move, Shift with arrows selects nights of a room type. */
 import type { CalendarNight, StayNights } from '@vacancy/shared/contract'
 import clsx from 'clsx'
-import { type KeyboardEvent, type MouseEvent, memo, useCallback, useLayoutEffect, useMemo, useRef } from 'react'
+import {
+  Fragment,
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  useCallback,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+} from 'react'
 import { count, day, month, price, weekday } from '../../lib/format.ts'
 import { FullMark, PRICE_COLOURS, PriceLegend, RoomsLegend, roomsColour } from '../../ui/heat-legend.tsx'
 import { NARROW, NO_SECOND_COLUMN, NO_THIRD_COLUMN, useMedia } from '../../ui/media.ts'
@@ -257,10 +266,16 @@ const RoomRow = memo(function RoomRow(props: RowProps) {
     <tr onClick={onClick}>
       <th
         scope="row"
-        className="sticky start-0 z-10 max-w-32 truncate bg-surface pe-2 text-start font-normal"
+        // On a phone one with the same first letters must differ: it wraps, after an underscore if it has one.
+        className="sticky start-0 z-10 max-w-32 truncate bg-surface pe-2 text-start font-normal max-sm:whitespace-normal max-sm:text-small max-sm:leading-4 max-sm:[overflow-wrap:anywhere]"
         data-tip={room.length > 14 ? room : undefined}
       >
-        {room}
+        {room.split(/(?<=_)/).map((part, at) => (
+          <Fragment key={at}>
+            {part}
+            <wbr />
+          </Fragment>
+        ))}
       </th>
       {dates.map((date) => {
         const night = grid.night(room, date)
