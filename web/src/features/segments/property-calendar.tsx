@@ -267,7 +267,7 @@ const RoomRow = memo(function RoomRow(props: RowProps) {
       <th
         scope="row"
         // On a phone one with the same first letters must differ: it wraps, after an underscore if it has one.
-        className="sticky start-0 z-10 max-w-32 truncate bg-surface pe-2 text-start font-normal max-sm:whitespace-normal max-sm:text-small max-sm:leading-4 max-sm:[overflow-wrap:anywhere]"
+        className="sticky start-0 z-10 max-w-32 truncate bg-surface pe-2 text-start font-normal max-sm:min-w-15 max-sm:pe-0.5 max-sm:whitespace-normal max-sm:text-small max-sm:leading-4 max-sm:[overflow-wrap:anywhere]"
         data-tip={room.length > 14 ? room : undefined}
       >
         {room.split(/(?<=_)/).map((part, at) => (
