@@ -84,7 +84,7 @@ export async function runQuery(
   const segment = typeof parsed['segment'] === 'string' ? parsed['segment'] : undefined
   const target = isEdge ? edgeTarget(reach.cluster, segment, request.shard) : targetOf(reach.cluster, request)
   const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
-  const sent = sendExplained(reach, target.nodes, command, parsed, signal)
+  const sent = send(reach, target.nodes, command, parsed, signal)
   const leaderless = isWrite || isEdge ? undefined : leaderlessOf(reach, target)
   const [answered, { queryLimit }] = await Promise.all([
     leaderless ? within(PLAYGROUND_LIMITS.silentMs, sent, () => leaderless) : sent,
@@ -99,14 +99,6 @@ export async function runQuery(
     limited: limit !== null && count >= limit,
     ...measured(answered, (reach.clients.clock.monotonicMs() - startedMs) * MICROS),
   }
-}
-
-/** An explained search is asked for the times of its stages, too. A node that does not know them explains nothing then. */
-async function sendExplained(...[reach, nodes, command, fields, signal]: Parameters<typeof send>): Promise<Answered> {
-  if (fields['explain'] !== 1) return await send(reach, nodes, command, fields, signal)
-  const answered = await send(reach, nodes, command, { ...fields, explain: 2 }, signal)
-  const { explain }: ReplyResult = answered.result
-  return explain ? answered : await send(reach, nodes, command, fields, signal)
 }
 
 /** Why a read of a shard cannot be served now. The client would look for a leader until its deadline. */

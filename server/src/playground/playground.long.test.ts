@@ -116,6 +116,12 @@ describe('a query', () => {
     expect(reply.ok && JSON.parse(JSON.stringify(reply.result))).toEqual(answer.result)
   })
 
+  test('has the times of the stages where they are asked for', async () => {
+    const { hops } = await world.call('POST /api/v1/query', { body: search({ explain: 2 }) })
+
+    expect(hops.map(({ hop }) => hop).slice(2)).toEqual(['waiting', 'planning', 'examining', 'writing'])
+  })
+
   test('sends exactly the requested fields, and then has no times of the node', async () => {
     const answer = await world.call('POST /api/v1/query', { body: search() })
 

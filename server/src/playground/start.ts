@@ -114,7 +114,7 @@ async function findExample(
     for (const { word: roomType } of await most('room_type', segment)) {
       for (const first of daysToTry(reach.clients.clock, view)) {
         const dates = Array.from({ length: nights }, (_, night) => formatDay(first + night))
-        const fields = { segment, roomType, dates, explain: 1 }
+        const fields = { segment, roomType, dates, explain: 2 }
         const { result } = await send(reach, nodes, 'SEARCHAVAIL', { ...fields, limit: 1 }, signal)
         if (result.properties.length === 0) continue
         return { command: 'SEARCHAVAIL', fields: await cheapestFirst(reach, nodes, fields, signal) }
@@ -122,7 +122,7 @@ async function findExample(
     }
   }
   const [first] = segments
-  return first ? { command: 'SEARCHPROP', fields: { segment: first.word, explain: 1 } } : null
+  return first ? { command: 'SEARCHPROP', fields: { segment: first.word, explain: 2 } } : null
 }
 
 /** The first page of the cheapest, with totals; the search as it is on a node that has no order yet. */

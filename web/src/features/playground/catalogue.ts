@@ -19,7 +19,7 @@ export type Widget =
   | { readonly as: 'words'; readonly kind: WordKind }
   | { readonly as: 'dates' }
   | { readonly as: 'date' }
-  | { readonly as: 'switch' }
+  | { readonly as: 'switch'; readonly on: number }
   /** One of the names of a number. */
   | { readonly as: 'choice'; readonly options: readonly { readonly value: number; readonly label: string }[] }
   /** One of a few whole numbers. */
@@ -43,17 +43,11 @@ const LISTS: { readonly [field: string]: WordKind } = {
   rateFeatures: 'rate_feature',
   roomTypes: 'room_type',
 }
-const SWITCHES = new Set([
-  'compact',
-  'anyRoomType',
-  'explain',
-  'linearizable',
-  'wantIndex',
-  'retake',
-  'void',
-  'reinstate',
-  'unrecorded',
-])
+/** With what each sends when it is on: 1, or more where that tells more. */
+const SWITCHES: { readonly [field: string]: number } = {
+  ...{ compact: 1, anyRoomType: 1, explain: 2, linearizable: 1, wantIndex: 1, retake: 1, void: 1, reinstate: 1 },
+  unrecorded: 1,
+}
 const { score: _unavailable, ...ORDERS } = SEARCH_ORDERS
 const CHOICES: { readonly [field: string]: Widget } = {
   order: { as: 'choice', options: optionsOf(ORDERS, copy.searches.orders) },
@@ -73,7 +67,8 @@ const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Num
 export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   if (name === 'dates') return { as: 'dates' }
   if (name === 'date') return { as: 'date' }
-  if (SWITCHES.has(name)) return { as: 'switch' }
+  const on = SWITCHES[name]
+  if (on !== undefined) return { as: 'switch', on }
   const choice = CHOICES[name]
   if (choice) return choice
   const word = WORDS[name]

@@ -55,8 +55,8 @@ export function FieldInput(props: FieldProps): ReactNode {
       <Checkbox
         label={label}
         title={spec.summary}
-        checked={value === 1}
-        onChange={(event) => onChange(event.target.checked ? 1 : undefined)}
+        checked={typeof value === 'number' && value > 0}
+        onChange={(event) => onChange(event.target.checked ? widget.on : undefined)}
       />
     )
   }

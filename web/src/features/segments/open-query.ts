@@ -26,5 +26,5 @@ export async function queryNights(
   shard: string,
   { segment, propertyId, roomType, dates }: { segment: string; propertyId: string; roomType: string; dates: string[] },
 ): Promise<void> {
-  await open(shard, 'SEARCHAVAIL', { segment, roomType, dates, propertyId, explain: 1 })
+  await open(shard, 'SEARCHAVAIL', { segment, roomType, dates, propertyId, explain: 2 })
 }
