@@ -23,11 +23,11 @@ export const decodeCommand = defineCommand({
   summary: 'Reads replies as a client does, beside JSON.parse of the same content.',
   flags: {
     rounds: { ...whole(300, 100, 100_000), summary: 'Turns of each, after half as many to warm up.' },
-    json: RECORD_FLAGS.json,
+    ...RECORD_FLAGS,
   },
   run: async ({ flags }) => {
     const { section } = await measureSection(headOf(flags.rounds), async () => ({ rows: rowsOf(flags.rounds) }))
-    storeSection(section, { ...flags, write: false })
+    storeSection(section, flags)
     return EXIT.ok
   },
 })

@@ -63,7 +63,7 @@ export function withBlock(page: string, name: string, text: string): string {
 }
 
 function benchmarksPage(results: Results): string {
-  const { report, failover, queue, fabric, stays, writes, lists } = results
+  const { report, failover, queue, fabric, stays, writes, lists, decode } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
@@ -82,6 +82,7 @@ function benchmarksPage(results: Results): string {
     ...(lists
       ? [formatSection(lists, '## List pages and calendars\n\nWhat a page of results and its calendar cost.')]
       : []),
+    ...(decode ? [formatSection(decode, '## Replies in the client\n\nWhat it costs to read a reply.')] : []),
   ]
     .map((block) => `${block.trim()}\n`)
     .join('\n')

@@ -30,6 +30,7 @@ export type Results = {
   readonly stays: Section
   /** Absent until it is first recorded. */
   readonly writes?: Section
+  readonly decode?: Section
   readonly lists?: Section
   readonly whyNot: WhyNot
 }
