@@ -424,6 +424,20 @@ test('data older than a read accepts are not served', () => {
   ])
 })
 
+test('the time of a read does not include that since the read before it', () => {
+  const client = connect({ isInShard: true })
+  for (const id of [1, 2]) {
+    client.send(exists(id, 'inn', { linearizable: 1 }))
+    const [token] = [...client.thread.pendingReads.keys()]
+    confirm(client, token as number, 0, node.index)
+    client.seen.nowMs += 500
+    client.send(exists(id + 10))
+    client.seen.nowMs += 500
+  }
+
+  expect(client.seen.slow).toEqual(Array(4).fill(['PROPEXIST', 0, 0]))
+})
+
 test('reads without a confirmation end after 1.2 s when linearizable, and after 200 ms when they wait for an index', () => {
   const client = connect({ isInShard: true })
   const index = node.index + 1

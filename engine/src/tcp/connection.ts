@@ -563,6 +563,8 @@ function answerPending(connection: Connection, pending: PendingRead, code: numbe
   const opened = openRequest(thread.dispatcher, bytes, 0, bytes.length)
   assert(opened === command, 'a read that waits was checked before')
   read(connection, command, { bytes, start: 0, end: bytes.length, correlationId, inEnvelope: false }, waitedMs)
+  // The next one may be of a later event.
+  thread.readMs = 0
 }
 
 /** Answers reads that have timed out without the replica. Called by the thread's timer. */
