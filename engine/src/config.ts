@@ -63,7 +63,7 @@ export const ENGINE_SCHEMA = {
   },
   tcp_recv_buffer_size: {
     ...whole(262_144, 4_096, 16_777_216, 'bytes'),
-    summary: 'Bytes read at once, and most buffered input of a connection (never less than one frame).',
+    summary: 'Most bytes read at once from a connection (never less than one frame).',
   },
   tcp_send_buffer_size: {
     ...whole(131_072, 4_096, 67_108_864, 'bytes'),

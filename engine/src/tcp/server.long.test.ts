@@ -565,18 +565,6 @@ test('tcp_send_buffer_size: with a larger value more replies wait for a slow rea
   expect(await queued(64 << 20)).toBeGreaterThan(1.5 * (await queued(4_096)))
 })
 
-test('tcp_recv_buffer_size: with a larger value more requests wait for a client that does not read', async () => {
-  const taken = async (size: number) => {
-    const node = await start({ tcp_user_timeout_ms: 0, tcp_recv_buffer_size: size })
-    const other = await connectTo(node)
-    await fill(other, 50)
-    const bytes = encode('SEARCHAVAIL', 1, broadSearch).length
-    return bytes * (await neverRead(await connectTo(node), 200_000))
-  }
-
-  expect(await taken(8 << 20)).toBeGreaterThan((await taken(4_096)) + (4 << 20))
-})
-
 async function repliesOf(node: NodeProcess, command: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${node.apiPort}/metrics`)
   const text = await response.text()

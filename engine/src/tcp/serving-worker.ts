@@ -35,6 +35,7 @@ import type { Connection, Principal, ServingThread, SlowRead } from './connectio
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher, NO_SOURCE } from './dispatch.ts'
 import { noteLoginFailure } from './login-failures.ts'
+import { readingInto } from './reading-into.ts'
 import { sendAnswers, takeAnswer, takeStays } from './replies.ts'
 import { createSlabs } from './slabs.ts'
 
@@ -236,8 +237,10 @@ function listen(
         if (!options.tls?.requestCert || refuseClient(socket) === '') openConnection(thread, socket)
         else count(thread.counters, COUNTER.protocolErrors)
       })
-    : createServer({ highWaterMark, noDelay: true })
-  server.on('connection', (socket: Socket) => {
+    : createServer({ highWaterMark, pauseOnConnect: true })
+  const buffer = Buffer.allocUnsafeSlow(highWaterMark)
+  server.on('connection', (accepted: Socket) => {
+    const socket = options.tls ? accepted : readingInto(buffer, accepted)
     if (admit(socket) && !options.tls) openConnection(thread, socket)
   })
   server.on('tlsClientError', (_error: Error, socket: Socket) => {
