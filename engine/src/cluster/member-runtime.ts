@@ -23,9 +23,8 @@ import type { ToBulk } from '../snapshot/bulk-worker.ts'
 import type { Exchange, ExchangeAnswer } from '../snapshot/exchange.ts'
 import { FORMAT_VERSION } from '../snapshot/format.ts'
 import { openSnapshot, readSeedFile, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
-import { memoryTooSmall, pooledDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
+import { memoryTooSmall, openDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
 import { foreignness, SEED_FILE } from '../snapshot/snapshot.ts'
-import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import { chunksFolder } from '../snapshot/write.ts'
 import type { ResolverStatus, TransportCounts } from '../status.ts'
 import { memoryBudgetOf } from '../store/charge.ts'
@@ -332,14 +331,16 @@ function joinShard(
 ): Member {
   const { env, options, cluster, peers, formation, transport, discovery } = side
   assert(formation !== undefined, 'the shard is known')
+  const decoderFor = ({ manifest }: SnapshotReader) =>
+    openDecoder(env.disk, Math.min(options.loadThreads, options.readers), manifest.packages)
   let prepared: SnapshotReader | undefined
   replica.switchState = (_offer, done) => {
     const reader = prepared
     assert(reader !== undefined, 'the snapshot to switch to was prepared')
     prepared = undefined
-    const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
-    replaceStore(env, node.store, reader, pooledDecoder(pool), (error) => {
-      void closeWordsPool(pool)
+    const decoder = decoderFor(reader)
+    replaceStore(env, node.store, reader, decoder, (error) => {
+      void decoder.close()
       if (error) return send({ type: 'failed', ...failureOf(error) })
       onTakenOver(node, reader.manifest)
       forgetWritten()
@@ -370,9 +371,9 @@ function joinShard(
     replace(path, digest, done) {
       const reader = readFolder(path)
       if (reader instanceof VacancyError) return onFatal(reader)
-      const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
-      replaceData(env, node.store, reader, pooledDecoder(pool), (error) => {
-        void closeWordsPool(pool)
+      const decoder = decoderFor(reader)
+      replaceData(env, node.store, reader, decoder, (error) => {
+        void decoder.close()
         if (error) return send({ type: 'failed', ...failureOf(error) })
         node.context.loaded = digest
         forgetWritten()

@@ -1,15 +1,14 @@
 /** Shared by recovery and rescue: their tools, and applying entries to a store that is being filled. */
 
 import { assert, type CodecList, VacancyError } from '@vacancy/shared'
-import type { Env } from '../env.ts'
+import type { Disk, Env } from '../env.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, entryTerm, viewOf } from '../raft/entry.ts'
 import type { RestoredState } from '../raft/raft.ts'
 import { hex } from '../snapshot/format.ts'
 import { openSnapshot, type SnapshotHead, type SnapshotReader } from '../snapshot/load.ts'
-import { type Decoder, inlineDecoder, lackingBytes, pooledDecoder, replaceData } from '../snapshot/replace.ts'
+import { inlineDecoder, lackingBytes, type OpenDecoder, openDecoder, replaceData } from '../snapshot/replace.ts'
 import { forgetGenesis } from '../snapshot/restore.ts'
 import { heldSnapshots, readHeldSnapshot, SEED_FILE, statesBefore } from '../snapshot/snapshot.ts'
-import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import type { Steps } from '../steps.ts'
 import { applyCommand } from '../store/apply.ts'
 import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
@@ -59,7 +58,7 @@ export type RecoveryTools = {
   readonly createStore: () => Store
   readonly kernelsOf: (store: Store) => Kernels
   /** Called when there is a snapshot to load. */
-  readonly openDecoder: () => Decoder & { close(): void | Promise<void> }
+  readonly openDecoder: (disk: Disk, packages: number) => OpenDecoder
   readonly apply: typeof applyCommand
   readonly wal: WalOptions
 }
@@ -80,10 +79,7 @@ export function createTools(options: ReplicaOptions): RecoveryTools {
   return {
     createStore: () => createStore({ memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint }),
     kernelsOf: ({ memory }) => loadKernels(memory),
-    openDecoder() {
-      const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
-      return { ...pooledDecoder(pool), close: () => closeWordsPool(pool) }
-    },
+    openDecoder: (disk, packages) => openDecoder(disk, Math.min(options.loadThreads, options.readers), packages),
     apply: applyCommand,
     wal: { fileBytes: options.walFileBytes },
   }

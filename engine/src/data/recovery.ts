@@ -104,7 +104,7 @@ export function* recoverySteps(
   progress('recovering', `opening ${options.dataDir}`)
   const directory = openDirectory(env, options)
   if (options.rejoin) setAsideForRejoin(env, directory)
-  const loader = createLoader(options, tools, progress)
+  const loader = createLoader(env, options, tools, progress)
   const recovery: Recovery = { env, directory, options, codecs, tools, loader, progress }
   try {
     if (env.disk.stat(join(directory.path, RESCUE_FILE))) {
@@ -214,14 +214,13 @@ function earlierChange(env: Env, path: string): string | undefined {
   return undefined
 }
 
-function createLoader(options: ReplicaOptions, tools: RecoveryTools, progress: Progress): Loader {
-  // The threads start while manifests are read. A start without a snapshot does not need them.
+function createLoader(env: Env, options: ReplicaOptions, tools: RecoveryTools, progress: Progress): Loader {
   let decoder: ReturnType<RecoveryTools['openDecoder']> | undefined
   return {
     *load(reader) {
       const { manifest } = reader
       progress('loading', `snapshot of index ${manifest.index} with ${manifest.packages} packages`)
-      decoder ??= tools.openDecoder()
+      decoder ??= tools.openDecoder(env.disk, manifest.packages)
       const { threads, decode } = decoder
       const store = tools.createStore()
       const tooMuch = missingMemory(store, reader, options.memoryBytes)

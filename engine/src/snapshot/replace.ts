@@ -39,7 +39,7 @@ import { decodePart, type SnapshotReader } from './load.ts'
 import { finishStore, type KeptState, keptStateOf, prepareStore, putBackState } from './restore.ts'
 import type { PlaneMap } from './schema.ts'
 import { createWordsCoder, WORDS_SCRATCH_BYTES } from './words.ts'
-import { decodeAll, type WordsPool } from './words-pool.ts'
+import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
 
 /** Polling interval for readers to leave; a search takes milliseconds. */
 const READERS_LOOK_MS = 1
@@ -77,13 +77,25 @@ export function inlineDecoder(disk: Disk): Decoder {
   }
 }
 
-export function pooledDecoder(pool: WordsPool): Decoder {
+function pooledDecoder(pool: WordsPool): Decoder {
   return {
     threads: pool.threads,
     decode({ reader, memory, planeMap, scratch }, done) {
       decodeAll(pool, reader, memory.wasm, planeMap, scratch).then(() => done(), done)
     },
   }
+}
+
+/** So many are decoded sooner than a thread starts. */
+const INLINE_PACKAGES_MAX = 2_000_000
+
+export type OpenDecoder = Decoder & { close(): void | Promise<void> }
+
+/** For a snapshot of so many packages. */
+export function openDecoder(disk: Disk, threads: number, packages: number): OpenDecoder {
+  if (packages <= INLINE_PACKAGES_MAX) return { ...inlineDecoder(disk), close: () => undefined }
+  const pool = createWordsPool(threads)
+  return { ...pooledDecoder(pool), close: () => closeWordsPool(pool) }
 }
 
 function ledgerBytes({ stays, nights }: LoadedLedger): number {
