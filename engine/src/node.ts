@@ -48,7 +48,7 @@ import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
 import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
-import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
+import { countersOf, startServingThreads, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-plan.ts'
 import { startMaintenance, watchCodecs, watchCores, watchEnds, watchReplica } from './timed-tasks.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
@@ -198,6 +198,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     dataDir: options.dataDir,
   })
   const api = http
+  const serving = startServingThreads(threads)
   const cleanUp: (() => Promise<void> | void)[] = [
     () => api.close(),
     () => tokens?.close(),
@@ -213,7 +214,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch
-    const parts = { threads, plan, ready, files, counters, cells: shard && cells }
+    const parts = { serving, plan, ready, files, counters, cells: shard && cells }
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
     for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
@@ -233,7 +234,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     }
   } catch (error) {
     for (const close of cleanUp) await close()
-    await replica.worker.terminate()
+    await Promise.all([replica.worker, ...serving].map((worker) => worker.terminate()))
     throw error
   }
 }
@@ -695,7 +696,7 @@ async function startTcp(
   options: NodeOptions,
   state: State,
   parts: {
-    threads: number
+    serving: readonly Worker[]
     plan: ThreadPlan
     ready: Extract<FromReplica, { type: 'ready' }>
     files: NodeFiles
@@ -708,10 +709,10 @@ async function startTcp(
   const settings = config.values
   const { tokens, tcpTls } = parts.files
   const tls = tcpTls?.material()
-  const pipes = Array.from({ length: parts.threads }, () => createPipes(createBell(), parts.ready.bell))
+  const pipes = parts.serving.map(() => createPipes(createBell(), parts.ready.bell))
   const starting = startTcpServer(
     {
-      threads: parts.threads,
+      threads: parts.serving,
       host: options.tcpHost,
       port: settings.tcpPort,
       firstReader: FIRST_SERVING_READER,

@@ -60,7 +60,7 @@ import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
 import { FROM_WAL, TO_WAL } from '../wal/wal-pipe.ts'
 import { packWal, type ToWal } from '../wal/wal-thread.ts'
-import type { WalWorkerData } from '../wal/wal-worker.ts'
+import type { LogOfThread } from '../wal/wal-worker.ts'
 import { answerStayReads } from './answers.ts'
 import { applyCommitted } from './applying.ts'
 import { maintain } from './daily-maintenance.ts'
@@ -116,6 +116,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     throw new VacancyError('suspect_data', { directory: options.dataDir, reason: suspect })
   const shard = await openShard(env, options, send)
   const progress: Progress = (phase, detail) => send({ type: 'phase', phase, detail })
+  const wal = startLogThread()
   const rejoin = options.rejoin || (suspect !== undefined && hasPeers)
   const node = await recoverNode(env, { ...options, rejoin }, progress, shard?.found)
   if (suspect !== undefined && !shard) setAside(node.directory, [SUSPECT_FILE], 'accepted-loss')
@@ -126,7 +127,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   })
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
   const [config, restored] = shard ? await shard.takePart(node) : [soleVoter(options, node), node.raft]
-  const threads = startThreads(options, node, {
+  const threads = startThreads(wal, options, node, {
     onMessage: (message) => {
       if (message.type === 'night') nights.onPart(message.id, message.part)
       else onBulkMessage(env, replica, node, message, send, shard, logReads)
@@ -155,7 +156,6 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   })
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
-  releaseMemory()
   if (shard) {
     shard.join(node, replica, threads.toBulk)
   } else {
@@ -173,6 +173,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     codecMismatch: node.codecMismatch,
     seconds: (env.clock.monotonicMs() - startedMs) / 1000,
   })
+  releaseMemory()
   const timers = [
     setInterval(() => tick(replica), TICK_MS),
     setInterval(() => sendStatus(replica, shard, send), STATUS_MS),
@@ -274,19 +275,23 @@ function createLogReads(post: (id: number, request: LogAsk) => void): LogReads {
 
 type OfBulk = { readonly onMessage: (message: FromBulk) => void; readonly onError: (error: unknown) => void }
 
-function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBulk): Threads {
+/** It loads its code while this thread reads the data. */
+function startLogThread(): Worker {
+  const options = { trackUnmanagedFds: false, resourceLimits: { maxYoungGenerationSizeMb: 8 } }
+  const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), options)
+  wal.unref()
+  return wal
+}
+
+function startThreads(wal: Worker, options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBulk): Threads {
   const [walEnd, replicaEnd] = createPipes(createBell(), createBell())
-  const walOptions: WalWorkerData = {
+  const log: LogOfThread = {
     state: packWal(node.wal),
     flushThreshold: options.walFlushThreshold,
     replica: replicaEnd,
   }
-  const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), {
-    workerData: walOptions,
-    transferList: [replicaEnd.port],
-    trackUnmanagedFds: false,
-    resourceLimits: { maxYoungGenerationSizeMb: 8 },
-  })
+  wal.ref()
+  wal.postMessage(log, [replicaEnd.port])
   let bulk: { readonly worker: Worker; readonly port: MessagePort } | undefined
   const startBulk = () => {
     const channel = new MessageChannel()

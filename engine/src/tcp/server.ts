@@ -9,13 +9,13 @@ import { assert, VacancyError } from '@vacancy/shared'
 import type { PipeEnd } from '../pipe.ts'
 import { type Counters, createCounters } from './counters.ts'
 import { createLoginFailures } from './login-failures.ts'
-import type { FromServing, ServingOptions, ToServing } from './serving-worker.ts'
+import type { FromServing, Serve, ServingOptions, ToServing } from './serving-worker.ts'
 
 export type ServerOptions = Omit<
   ServingOptions,
   'counters' | 'connectionsOpen' | 'loginFailures' | 'replica' | 'reader' | 'port' | 'reusePort'
 > & {
-  readonly threads: number
+  readonly threads: readonly Worker[]
   readonly port: number
   /** Reader slot of the first thread; the others follow. */
   readonly firstReader: number
@@ -36,6 +36,13 @@ export type TcpServer = {
   readonly send: (message: ToServing) => void
 }
 
+/** Threads for `startTcpServer`, which load their code meanwhile. */
+export function startServingThreads(count: number): Worker[] {
+  const url = new URL('./serving-worker.ts', import.meta.url)
+  const start = () => new Worker(url, { resourceLimits: { maxYoungGenerationSizeMb: 8 } })
+  return Array.from({ length: count }, start)
+}
+
 /** @throws port_taken */
 export async function startTcpServer(
   options: ServerOptions,
@@ -46,15 +53,15 @@ export async function startTcpServer(
 ): Promise<TcpServer> {
   const open = new SharedArrayBuffer(4)
   const loginFailures = createLoginFailures()
-  const workers: Worker[] = []
   let port = options.port
-  const { threads, firstReader, pipes, ...shared } = options
+  const { threads: workers, firstReader, pipes, ...shared } = options
+  const threads = workers.length
   assert(pipes.length === threads && counters.length === threads, 'each serving thread has pipe and counters')
-  if (threads > 1 && port !== 0) await requireFree(options.host, port)
   try {
-    for (let thread = 0; thread < threads; thread++) {
+    if (threads > 1 && port !== 0) await requireFree(options.host, port)
+    for (const [thread, worker] of workers.entries()) {
       const replica = pipes[thread] as PipeEnd
-      const workerData: ServingOptions = {
+      const ofThread: ServingOptions = {
         ...shared,
         reader: firstReader + thread,
         counters: (counters[thread] as Counters).cells.buffer as SharedArrayBuffer,
@@ -65,12 +72,7 @@ export async function startTcpServer(
         // Several listeners share a port only if all of them request it. A single one must not allow others.
         reusePort: threads > 1,
       }
-      const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {
-        workerData,
-        transferList: [replica.port],
-        resourceLimits: { maxYoungGenerationSizeMb: 8 },
-      })
-      workers.push(worker)
+      worker.postMessage({ options: ofThread } satisfies Serve, [replica.port])
       const listening = await firstMessage(worker, options.host, port)
       port = listening.port
       worker.on('message', (message: FromServing) => {

@@ -5,7 +5,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { assert, createCodecList, LIMITS } from '@vacancy/shared'
 import { DECIDES_ITSELF, refuseClient } from '@vacancy/shared/client-certificate'
 import { lacksDescriptors } from '@vacancy/shared/descriptors'
@@ -75,6 +75,9 @@ export type ServingOptions = {
   /** Added to the wall clock, for tests that change it; 0 in production. */
   readonly clockOffsetMs: number
 }
+
+/** The first message. */
+export type Serve = { readonly options: ServingOptions }
 
 export type ToServing =
   | { readonly type: 'drain' }
@@ -343,7 +346,9 @@ function isIdle({ writes, pendingReads, deferred, socket, held }: Connection): b
 }
 
 const port = parentPort
-if (port) {
-  const receive = serve(workerData as ServingOptions, (message) => port.postMessage(message))
-  port.on('message', receive)
-}
+port?.once('message', ({ options }: Serve) => {
+  port.on(
+    'message',
+    serve(options, (message) => port.postMessage(message)),
+  )
+})

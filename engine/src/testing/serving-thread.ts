@@ -7,7 +7,7 @@ import { SLICE_WORK } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
 import { stampCommand } from '../store/command.ts'
 import { publish } from '../store/store.ts'
-import { countersOf, startTcpServer, type TcpServer } from '../tcp/server.ts'
+import { countersOf, startServingThreads, startTcpServer, type TcpServer } from '../tcp/server.ts'
 import { atRest, listen } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { READ_CELLS } from '../threads/reads.ts'
@@ -54,7 +54,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
   const [servingEnd, replicaEnd] = createPipes(createBell(), createBell())
   const server = await startTcpServer(
     {
-      threads: 1,
+      threads: startServingThreads(1),
       host: '127.0.0.1',
       port: 0,
       firstReader: SERVING_READER,

@@ -11,7 +11,7 @@ import { atRest, listen } from '../threads/attend.ts'
 import { createWal, openWal } from './open.ts'
 import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
 import { type FromWal, packWal, type ToWal } from './wal-thread.ts'
-import type { WalWorkerData } from './wal-worker.ts'
+import type { LogOfThread } from './wal-worker.ts'
 
 const OPTIONS = { fileBytes: 256 * 1024, reserveBytes: 1024 }
 const silent = () => undefined
@@ -29,11 +29,8 @@ function start(change: (state: ReturnType<typeof packWal>) => void = silent) {
   const state = packWal(createWal(env, folder, IDENTITY, { index: 0, term: 0 }, OPTIONS))
   change(state)
   const [end, replica] = createPipes(createBell(), createBell())
-  const worker = new Worker(new URL('./wal-worker.ts', import.meta.url), {
-    workerData: { state, flushThreshold: 1000, replica } satisfies WalWorkerData,
-    transferList: [replica.port],
-    trackUnmanagedFds: false,
-  })
+  const worker = new Worker(new URL('./wal-worker.ts', import.meta.url), { trackUnmanagedFds: false })
+  worker.postMessage({ state, flushThreshold: 1000, replica } satisfies LogOfThread, [replica.port])
   return { folder, worker, end, send: createSender(end, TO_WAL) }
 }
 

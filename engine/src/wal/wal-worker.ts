@@ -1,6 +1,6 @@
 /** Thread entry of the log: blocking writes and syncs, away from everything else. It has no turns of an event loop. */
 
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { failureOf } from '../failure.ts'
 import { createReceiver, createSender, createWait, type PipeEnd, rings } from '../pipe.ts'
 import { PIECE_BYTES, prepareNext } from './wal.ts'
@@ -14,7 +14,8 @@ import {
   type WalThread,
 } from './wal-thread.ts'
 
-export type WalWorkerData = WalOptionsOfThread & { readonly replica: PipeEnd }
+/** The only message to the thread, with which it begins. */
+export type LogOfThread = WalOptionsOfThread & { readonly replica: PipeEnd }
 
 function run(thread: WalThread, replica: PipeEnd): void {
   const receive = createReceiver(replica, TO_WAL)
@@ -39,7 +40,7 @@ function entriesOf(message: ToWal | undefined): number {
   return message?.type === 'append' ? message.entries.reduce((sum, { count }) => sum + count, 0) : 0
 }
 
-function start({ replica, state, flushThreshold }: WalWorkerData): void {
+function start({ replica, state, flushThreshold }: LogOfThread): void {
   const send = createSender<FromWal>(replica, FROM_WAL)
   const monotonicMs = () => performance.now()
   const thread = { wal: unpackWal(state), flushThreshold, send, monotonicMs, isRefusing: false, refusals: 0 }
@@ -52,4 +53,4 @@ function start({ replica, state, flushThreshold }: WalWorkerData): void {
   replica.port.close()
 }
 
-if (parentPort) start(workerData as WalWorkerData)
+parentPort?.once('message', start)
