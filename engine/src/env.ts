@@ -172,11 +172,25 @@ const BACKGROUND = 10
  * `/proc/thread-self` is the calling one. No effect elsewhere.
  */
 export function runInBackground(): void {
+  lower(() => [Number(readlinkSync('/proc/thread-self').split('/').at(-1))])
+}
+
+/**
+ * The same for the threads with which V8 compiles, and collects garbage, beside all others: a request would wait for a
+ * whole time slice of theirs. Young garbage is then collected without them, so that nothing waits for a thread that
+ * waits for a core.
+ */
+export function compileInBackground(): void {
+  setFlagsFromString('--no-parallel-scavenge')
+  const isOfV8 = (thread: string) => readLine(`/proc/self/task/${thread}/comm`) === 'node-V8Worker'
+  lower(() => readdirSync('/proc/self/task').filter(isOfV8).map(Number))
+}
+
+function lower(threads: () => readonly number[]): void {
   try {
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
-    setPriority(thread, BACKGROUND)
+    for (const thread of threads()) setPriority(thread, BACKGROUND)
   } catch {
-    // No such file on this platform, or a container forbids it: the thread keeps its priority.
+    // No such file on this platform, or a container forbids it: the threads keep their priority.
   }
 }
 

@@ -161,6 +161,20 @@ test('log_level and serving_threads take effect', async () => {
   expect(node.output()).not.toContain('"level":"info"')
 })
 
+test.runIf(process.platform === 'linux')('the threads that compile go behind those that answer', async () => {
+  const { pid } = await start({ folder: folderOfTest() })
+  const nice = (thread: string) => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')
+    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'))
+    return { name, nice: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]) }
+  }
+  const threads = readdirSync(`/proc/${pid}/task`).map(nice)
+
+  expect(threads.filter(({ name }) => name === 'node-V8Worker').map((thread) => thread.nice)).toContain(10)
+  expect(threads.filter(({ name }) => name === 'WorkerThread').map((thread) => thread.nice)).toContain(0)
+  expect(threads.some(({ name, nice }) => nice > 0 !== (name === 'node-V8Worker'))).toBe(false)
+})
+
 test('wal_flush_threshold: entries of one group at most', async () => {
   const groups = async (threshold: number) => {
     const node = await start({ folder: folderOfTest(), config: { wal_flush_threshold: threshold } })

@@ -27,7 +27,7 @@ import { type EngineConfig, memoryBytes, memoryShortage, requireNodeIdOf, servin
 import { usableCores } from './cores.ts'
 import { lacksLock, ownerOf, requireFree } from './data/data-directory.ts'
 import type { ReplicaOptions } from './data/replica-options.ts'
-import { createEnv, type Env } from './env.ts'
+import { compileInBackground, createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
 import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
 import type {
@@ -112,6 +112,7 @@ async function waitForOwner(env: Env, dataDir: string): Promise<void> {
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   requireKernels('search', 'snapshot')
+  compileInBackground()
   const { config, log, codecs } = options
   const settings = config.values
   const wallMs = () => Date.now() + options.clockOffsetMs
