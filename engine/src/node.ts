@@ -112,7 +112,6 @@ async function waitForOwner(env: Env, dataDir: string): Promise<void> {
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
   requireKernels('search', 'snapshot')
-  compileInBackground()
   const { config, log, codecs } = options
   const settings = config.values
   const wallMs = () => Date.now() + options.clockOffsetMs
@@ -215,6 +214,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch
+    // Only now: the start waits for compiled code, too.
+    compileInBackground()
     const parts = { serving, plan, ready, files, counters, cells: shard && cells }
     const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
