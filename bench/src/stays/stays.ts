@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- stays`: what a booking of three nights costs beside one decrement, alone and replicated; searches beside
- * bookings; and how soon after its deadline a hold returns its rooms.
+ * writes; and how soon after its deadline a hold returns its rooms.
  */
 
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
-import { type Bench, SIZES, seedOf } from '../bench.ts'
+import { type Bench, requestsOf, SIZES, seedOf } from '../bench.ts'
 import { type Echo, startEcho } from '../echo.ts'
 import { failure } from '../failure.ts'
 import { type RowReport, rowOf } from '../format.ts'
@@ -79,7 +79,10 @@ const WARMUP_MS = 1_000
 const PACED_PER_SECOND = 2_000
 /** More than a shard on a machine of some cores can take: each stay is sent once. */
 const PEAK_PER_SECOND_MAX = 60_000
-const STAYS_BESIDE = 2_000
+/** What is written beside searches: requests a second, and most in one write of the generator. */
+type Beside = { readonly perSecond: number; readonly batch: number }
+const BOOKINGS: Beside = { perSecond: 2_000, batch: 1 }
+const UPDATES: Beside = { perSecond: 50_000, batch: 64 }
 const HOLDS_PER_SECOND = 100
 /** Of a node's reply to a decrement, head included. */
 const DECREMENT_REPLY_BYTES = 17
@@ -125,6 +128,8 @@ export type StaysRuns = {
     readonly beside: number[]
     readonly decrements: number[]
     readonly bare: number[]
+    readonly updates: number[]
+    readonly bareUpdates: number[]
   }
   readonly holds: Returned
 }
@@ -141,8 +146,8 @@ const HOW = [
   `Beside ${PACKAGES.toLocaleString('en')} packages of the data set the nodes hold 1,000 properties with 30 nights of 255 rooms. Every stay has a new id. All other settings are at their defaults, except \`stays_bytes\`.`,
   `Row 1 is on a node alone, ${PACED_PER_SECOND.toLocaleString('en')} writes/s on ${CLIENTS} connections. Row 2 is on a shard of three with mutual TLS: ${CLIENTS} clients with one write in flight each.`,
   'Processor time is that of the whole process that has the load, all threads.',
-  `Row 3: ${SEARCHES_PER_SECOND.toLocaleString('en')} searches of 300 hits a second on ${SEARCH_CONNECTIONS} connections, without writes, with ${STAYS_BESIDE.toLocaleString('en')} bookings/s, and with as many decrements.`,
-  'The bare server has one thread, gets as many requests instead of the node, and appends and syncs each to a file before it replies: what the machine itself makes of the target.',
+  `Row 3: ${SEARCHES_PER_SECOND.toLocaleString('en')} searches of 300 hits a second on ${SEARCH_CONNECTIONS} connections, without writes, with ${BOOKINGS.perSecond.toLocaleString('en')} bookings/s, with as many decrements, and with ${UPDATES.perSecond.toLocaleString('en')} updates/s, up to ${UPDATES.batch} in a write.`,
+  'The bare server has one thread, gets as many writes instead of the node, and appends and syncs what it reads to a file before it replies: so much is due to the machine.',
   'Row 4: a client asks for every hold each 20 ms until it has expired, so that a delay includes up to as much. Clocks are those of one machine.',
   'What unused stays cost is measured by `npm run bench -- compare`.',
 ]
@@ -187,22 +192,23 @@ async function onNode(bench: Bench, plan: Plan): Promise<Pick<StaysRuns, 'paced'
     const pacing = { kind: 'regular', requestsPerSecond: PACED_PER_SECOND } as const
     const count = PACED_PER_SECOND * (seconds + 1)
     const paced = await measurePair(bench, plan, { node, pid: node.program.pid, pacing, stock, count }, 'a node alone')
-    const countBeside = STAYS_BESIDE * (seconds + WARMUP_MS / 1000)
+    const countBeside = BOOKINGS.perSecond * (seconds + WARMUP_MS / 1000)
     const journal = join(bench.dir, 'journal')
     bare = await startEcho({ replyBytes: [DECREMENT_REPLY_BYTES], threads: 1, journal })
-    const writing = { kind: 'regular', requestsPerSecond: STAYS_BESIDE } as const
-    const p99 = (frames?: () => Uint8Array[], port = node.port) =>
-      searchP99(
-        bench,
-        node,
-        seconds,
-        frames && (() => ({ name: 'writes', pacing: writing, connections: CLIENTS, frames: frames(), port })),
-      )
+    const { frames: updates } = await requestsOf(bench, 'updates')
+    const p99 = (frames?: () => Uint8Array[], port = node.port, { perSecond, batch }: Beside = BOOKINGS) => {
+      const pacing = { kind: 'regular', requestsPerSecond: perSecond } as const
+      const writes = (frames: () => Uint8Array[]) => () =>
+        ({ name: 'writes', pacing, connections: CLIENTS, batch, frames: frames(), port }) satisfies Stream
+      return searchP99(bench, node, seconds, frames && writes(frames))
+    }
     const loads = {
       alone: () => p99(),
       beside: () => p99(() => stayFrames(stock, countBeside)),
       decrements: () => p99(() => decrementFrames(stock, countBeside)),
       bare: () => p99(() => decrementFrames(stock, countBeside), bare?.port),
+      updates: () => p99(() => updates, node.port, UPDATES),
+      bareUpdates: () => p99(() => updates, bare?.port, UPDATES),
     }
     const searches = await inTurns(rounds, loads, (round) => bench.say(`searches: round ${round} of ${rounds}`))
     return { paced, searches }
@@ -257,7 +263,7 @@ export function rowsOf({ paced, replicated, searches, holds }: StaysRuns): RowRe
   return [
     rowOf(1, 'booking of three nights beside a decrement, a node alone', latencies(paced)),
     rowOf(2, 'replicated bookings', throughput(replicated)),
-    rowOf(3, 'searches beside bookings', searchMeasures(searches)),
+    rowOf(3, 'searches beside writes', searchMeasures(searches)),
     rowOf(4, 'rooms of a hold return after its deadline', holdMeasures(holds)),
   ]
 }
@@ -303,33 +309,30 @@ function throughput(pair: Pair): Measure[] {
   ]
 }
 
-function searchMeasures({ alone, beside, decrements, bare }: StaysRuns['searches']): Measure[] {
-  return [
+function searchMeasures({ alone, beside, decrements, bare, updates, bareUpdates }: StaysRuns['searches']): Measure[] {
+  const judge = (what: string, at: readonly number[], bareAt: readonly number[]): Measure =>
     judged({
-      name: 'p99 over that without bookings',
+      name: `p99 beside ${what}, over that beside a bare server`,
       unit: '×',
       target: { atMost: TARGETS.searches },
-      ...ratios(beside, alone),
-    }),
-    {
-      name: 'p99',
-      value: median(beside),
-      unit: 'ms',
-      baseline: { name: 'without bookings', value: median(alone) },
-    },
-    {
-      name: 'p99 beside decrements',
-      value: median(decrements),
-      unit: 'ms',
-      baseline: { name: 'without writes', value: median(alone) },
-    },
-    {
-      name: 'p99 beside a bare server',
-      value: median(bare),
-      unit: 'ms',
-      baseline: { name: 'without writes', value: median(alone) },
-      why: `p99 over that without writes: ${ratios(bare, alone).why}`,
-    },
+      ...ratios(at, bareAt),
+    })
+  const withoutWrites = { name: 'without writes', value: median(alone) }
+  const p99 = (what: string, at: readonly number[]): Measure => ({
+    name: `p99 beside ${what}`,
+    value: median(at),
+    unit: 'ms',
+    baseline: withoutWrites,
+    why: `over that without writes: ${ratios(at, alone).why}`,
+  })
+  return [
+    judge('bookings', beside, bare),
+    judge('updates', updates, bareUpdates),
+    p99('bookings', beside),
+    p99('decrements', decrements),
+    p99('a bare server for bookings', bare),
+    p99('updates', updates),
+    p99('a bare server for updates', bareUpdates),
   ]
 }
 
