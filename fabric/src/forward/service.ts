@@ -37,6 +37,7 @@ import {
   tlsOptionsOf,
   tokenEnds,
 } from '@vacancy/shared/node'
+import { readingInto } from '@vacancy/shared/reading-into'
 import { standingOf } from '@vacancy/shared/tokens'
 import { COMMANDS, isCommandName } from '@vacancy/shared/wire'
 import { createDoor } from '../access.ts'
@@ -57,7 +58,7 @@ import { type Serving, textOf } from './serving.ts'
 import { recordSpan } from './spans.ts'
 import { ANYONE, type Hop, type PoolSettings } from './state.ts'
 import { traceIdOf } from './traces.ts'
-import type { World } from './world.ts'
+import { READ_BUFFER, type World } from './world.ts'
 
 const SLOW_MAX = 100
 
@@ -475,8 +476,9 @@ export function listenForClients(forwarder: Forwarder, options: ListenOptions): 
         if (reason === '') accept(socket)
         else noteRefusal(socket, reason)
       })
-    : createServer({ allowHalfOpen: true })
-  server.on('connection', (socket: Socket) => {
+    : createServer({ allowHalfOpen: true, pauseOnConnect: true })
+  server.on('connection', (accepted: Socket) => {
+    const socket = tls ? accepted : readingInto(READ_BUFFER, accepted)
     if (admit(socket) && !tls) accept(socket)
   })
   const noteRefusal = (socket: Socket, reason: string): void => {

@@ -66,7 +66,7 @@ const NEXT_ADDRESS_MS = 50
  * Plain connections are read into this one buffer, which the next read overwrites: a buffer for each read would cost
  * more than everything else that happens to a reply.
  */
-const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
+export const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 
 /** The real world. */
 export function systemWorld({ connectMs, tls }: DialOptions): World {

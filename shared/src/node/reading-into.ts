@@ -12,7 +12,8 @@ export function readingInto(buffer: Buffer, accepted: Socket): Socket {
   accepted.destroy()
   const callback = (bytes: number) => socket.emit('data', buffer.subarray(0, bytes))
   // `handle` is how Node makes an accepted socket itself.
-  const options: object = { handle, highWaterMark: buffer.length, onread: { buffer, callback } }
+  const { allowHalfOpen } = accepted
+  const options: object = { handle, allowHalfOpen, highWaterMark: buffer.length, onread: { buffer, callback } }
   const socket = new Socket(options)
   return socket
 }
