@@ -3,6 +3,7 @@ import type { Clock } from '@vacancy/shared'
 import type { ShardView, ViewRole } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { Figures, Reading } from '../history/reading.ts'
+import type { Alarm } from '../http/alarm.ts'
 import type { NodeHttp } from '../http/node-http.ts'
 import type { OwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
@@ -90,6 +91,8 @@ export type Collector = {
   /** The shards in display order; undefined after one was added or removed. */
   sorted: readonly ShardState[] | undefined
   readonly timers: NodeJS.Timeout[]
+  /** Of the next poll. */
+  readonly alarm: Alarm
   readonly ownTime: OwnTime
   isStopped: boolean
   /** Nodes that are being polled, and those of them that did not respond recently. */
@@ -116,6 +119,7 @@ export function addNode(
   const { address } = observation
   const node: PolledNode = { observation, ...more, figuresAt: 0, codecsAt: 0, isBusy: false, reading: undefined }
   collector.nodes.set(keyOf(address), node)
+  collector.alarm.set(node.nextAt)
   shardStateOf(collector, address.shard).nodes.set(address.id, node)
   touchShard(collector, address.shard)
 }

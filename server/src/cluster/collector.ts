@@ -6,6 +6,7 @@
 import { type Clock, systemClock } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
+import { createAlarm } from '../http/alarm.ts'
 import type { NodeHttp } from '../http/node-http.ts'
 import { createOwnTime } from '../http/own-time.ts'
 import type { NodeAddress } from './cluster.ts'
@@ -23,7 +24,7 @@ import {
 import { createDiscovery, DISCOVERY, discoverNodes, isNamed, type NamedBy, originOf } from './discovery.ts'
 import type { KnownNode } from './node-store.ts'
 import { emptyObservation, type NodeObservation } from './observation.ts'
-import { pollDue } from './polling.ts'
+import { nextLookMs, pollDue } from './polling.ts'
 import { deriveDueViews, deriveView } from './shard-views.ts'
 
 export function createCollector(
@@ -34,7 +35,11 @@ export function createCollector(
   clock: Clock = systemClock,
 ): Collector {
   const ownTime = createOwnTime(clock, COLLECTOR.tickMs)
-  return {
+  const alarm = createAlarm(clock, COLLECTOR.tickMs, () => {
+    pollDue(collector)
+    return nextLookMs(collector)
+  })
+  const collector: Collector = {
     config,
     http,
     hooks,
@@ -45,6 +50,7 @@ export function createCollector(
     shards: new Map(),
     sorted: undefined,
     timers: [],
+    alarm,
     ownTime,
     isStopped: false,
     busy: 0,
@@ -52,6 +58,7 @@ export function createCollector(
     refreshing: undefined,
     counts: { requests: 0, failures: 0, roundMs: 0 },
   }
+  return collector
 }
 
 async function refreshNodes(collector: Collector): Promise<void> {
@@ -98,6 +105,7 @@ function scheduleRefresh(collector: Collector): void {
     .finally(() => {
       collector.refreshing = undefined
     })
+  collector.alarm.set(nextLookMs(collector))
 }
 
 export function shardViews(collector: Collector): readonly ShardView[] {
@@ -122,6 +130,7 @@ export function watchClosely(collector: Collector, shard: string): () => void {
   const watch = { since }
   state.closely.add(watch)
   for (const node of state.nodes.values()) node.nextAt = Math.min(node.nextAt, since)
+  collector.alarm.set(since)
   return () => void state.closely.delete(watch)
 }
 
@@ -158,15 +167,15 @@ export async function startCollector(collector: Collector, remembered: readonly 
   addRemembered(collector, remembered)
   await refreshNodes(collector)
   collector.timers.push(
-    setInterval(() => pollDue(collector), COLLECTOR.tickMs),
     setInterval(() => deriveDueViews(collector), COLLECTOR.deriveMs),
+    setInterval(() => scheduleRefresh(collector), DISCOVERY.intervalMs),
   )
-  collector.timers.push(setInterval(() => scheduleRefresh(collector), DISCOVERY.intervalMs))
-  pollDue(collector)
+  collector.alarm.start()
 }
 
 export async function stopCollector(collector: Collector): Promise<void> {
   collector.isStopped = true
+  collector.alarm.stop()
   for (const timer of collector.timers) clearInterval(timer)
   await collector.refreshing
 }

@@ -34,8 +34,18 @@ export function pollDue(collector: Collector): void {
         if (isSilent) collector.busySilent--
         const interval = closeMs ?? roundMs(collector)
         node.nextAt = Math.max(now + interval, collector.clock.monotonicMs())
+        if (collector.busy === 0) collector.alarm.move(nextLookMs(collector))
       })
   }
+}
+
+/** While something is read it looks each tick: others may be due by then, and own-time.ts counts the ticks. */
+export function nextLookMs({ busy, refreshing, nodes }: Collector): number {
+  if (busy > 0 || refreshing !== undefined) return 0
+  let nextMs = Number.POSITIVE_INFINITY
+  for (const { observation, nextAt } of nodes.values())
+    if (observation.address.apiUrl !== '') nextMs = Math.min(nextMs, nextAt)
+  return nextMs
 }
 
 function closeIntervalMs(collector: Collector, shard: string, now: number): number | undefined {

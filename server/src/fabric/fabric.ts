@@ -4,6 +4,7 @@ import type { Clock } from '@vacancy/shared'
 import type { FabricKind, FabricState, topologyBody } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { z } from 'zod'
+import type { Alarm } from '../http/alarm.ts'
 import type { NodeHttp } from '../http/node-http.ts'
 import type { OwnTime } from '../http/own-time.ts'
 import type { Reported } from './replies.ts'
@@ -94,7 +95,7 @@ export type Fabric = {
   readonly config: FabricConfig
   readonly deps: FabricDeps
   readonly components: Map<string, Polled>
-  readonly timers: NodeJS.Timeout[]
+  readonly alarm: Alarm
   readonly ownTime: OwnTime
   busy: number
   busySilent: number

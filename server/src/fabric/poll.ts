@@ -5,6 +5,7 @@
  */
 
 import type { FabricKind } from '@vacancy/shared/contract'
+import { createAlarm } from '../http/alarm.ts'
 import { NodeHttpError } from '../http/node-http.ts'
 import { createOwnTime } from '../http/own-time.ts'
 import {
@@ -22,7 +23,12 @@ const TICK_MS = 50
 
 export function createFabric(config: FabricConfig, deps: FabricDeps): Fabric {
   const ownTime = createOwnTime(deps.clock, TICK_MS)
-  return { config, deps, ownTime, components: new Map(), timers: [], busy: 0, busySilent: 0 }
+  const alarm = createAlarm(deps.clock, TICK_MS, () => {
+    pollDue(fabric)
+    return nextLookMs(fabric)
+  })
+  const fabric: Fabric = { config, deps, ownTime, components: new Map(), alarm, busy: 0, busySilent: 0 }
+  return fabric
 }
 
 export function startFabric(fabric: Fabric): void {
@@ -36,11 +42,11 @@ export function startFabric(fabric: Fabric): void {
   if (config.resolver !== undefined) add('resolver', new URL(config.resolver).host, config.resolver)
   // Until it tells what it is.
   for (const url of config.components) add('edge', new URL(url).host, new URL(url).origin)
-  fabric.timers.push(setInterval(() => pollDue(fabric), TICK_MS))
+  fabric.alarm.start()
 }
 
 export function stopFabric(fabric: Fabric): void {
-  for (const timer of fabric.timers) clearInterval(timer)
+  fabric.alarm.stop()
 }
 
 /** Takes the components from the last reply of the registry. */
@@ -78,6 +84,7 @@ export function listComponents(fabric: Fabric): void {
     const isHere = component.failure === undefined && component.reported !== undefined
     if (isUp && !isHere && at - component.listedAt > FABRIC.leftMs) components.delete(key)
   }
+  fabric.alarm.set(nextLookMs(fabric))
 }
 
 /** Whether the registry lists components of this kind. */
@@ -113,8 +120,15 @@ function pollDue(fabric: Fabric): void {
         if (isSilent) fabric.busySilent--
         const pause = component.missed === 1 ? FABRIC.againMs : FABRIC.roundMs
         component.nextAt = Math.max(now + pause, fabric.deps.clock.monotonicMs())
+        if (fabric.busy === 0) fabric.alarm.move(nextLookMs(fabric))
       })
   }
+}
+
+/** While something is read it looks each tick: others may be due by then, and own-time.ts counts the ticks. */
+function nextLookMs({ components, busy }: Fabric): number {
+  if (busy > 0) return 0
+  return Math.min(...[...components.values()].flatMap(({ apiUrl, nextAt }) => (apiUrl === '' ? [] : [nextAt])))
 }
 
 async function pollRound(fabric: Fabric, component: Polled): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Whether this process got processor time, by the ticks of a timer. One that did not reads replies late, which says
- * nothing about those who sent them.
+ * Whether this process got processor time, by the ticks of a timer that runs while requests are under way. One that did
+ * not reads replies late, which says nothing about those who sent them.
  */
 import type { Clock } from '@vacancy/shared'
 

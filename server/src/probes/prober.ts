@@ -6,6 +6,7 @@ import type { Clock } from '@vacancy/shared'
 import type { ClientsOfShard } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { ClientsSeen } from '../cluster/cluster-state.ts'
+import { type Alarm, createAlarm } from '../http/alarm.ts'
 import { createOwnTime, type OwnTime } from '../http/own-time.ts'
 import { addResult, NO_RESULTS, type ProbeResult, summaryOfClients, viewOfShard, type WayResults } from './results.ts'
 import type { Way, WaysOfShard } from './ways.ts'
@@ -51,20 +52,25 @@ export type Prober = {
   busy: number
   busyFailing: number
   readonly ownTime: OwnTime
-  timer: NodeJS.Timeout | undefined
+  readonly alarm: Alarm
 }
 
 export function createProber(options: ProberOptions): Prober {
   const ownTime = createOwnTime(options.clock, PROBER.tickMs)
-  return { options, shards: [], probed: new Map(), busy: 0, busyFailing: 0, ownTime, timer: undefined }
+  const alarm = createAlarm(options.clock, PROBER.tickMs, () => {
+    probeDue(prober)
+    return nextLookMs(prober)
+  })
+  const prober: Prober = { options, shards: [], probed: new Map(), busy: 0, busyFailing: 0, ownTime, alarm }
+  return prober
 }
 
 export function startProber(prober: Prober): void {
-  if (prober.options.intervalMs > 0) prober.timer = setInterval(() => probeDue(prober), PROBER.tickMs)
+  if (prober.options.intervalMs > 0) prober.alarm.start()
 }
 
 export function stopProber(prober: Prober): void {
-  clearInterval(prober.timer)
+  prober.alarm.stop()
 }
 
 /** Takes over the ways in as they are now. Results of those that stay are kept. */
@@ -84,7 +90,14 @@ export function setWays(prober: Prober, shards: readonly WaysOfShard[]): void {
     // At a random place of the interval: the probes of all ways stay spread over it.
     const nextMs = clock.monotonicMs() + random() * intervalMs
     prober.probed.set(key, { way, results: NO_RESULTS, nextMs, isBusy: false, hungMs: 0 })
+    prober.alarm.set(nextMs)
   }
+}
+
+/** While something is probed it looks each tick: others may be due or hung by then, and own-time.ts counts the ticks. */
+function nextLookMs({ probed, busy }: Prober): number {
+  if (busy > 0) return 0
+  return Math.min(...[...probed.values()].map(({ nextMs }) => nextMs))
 }
 
 function isSame(a: Way, b: Way): boolean {
@@ -138,6 +151,7 @@ async function probeOne(prober: Prober, probed: Probed, isFailing: boolean, star
     const isFirstFailure = probed.results.failures === 1
     const pauseMs = isFirstFailure ? Math.min(PROBER.againMs, intervalMs) : intervalMs
     probed.nextMs = Math.max(startedMs + pauseMs, clock.monotonicMs())
+    if (prober.busy === 0) prober.alarm.move(nextLookMs(prober))
   }
 }
 
