@@ -2,7 +2,7 @@
 import { clientFrame, LIVE } from '@vacancy/shared/contract'
 import type { WebSocket } from 'ws'
 import { type Client, LIVE_LIMITS, type Live, send, time, type Viewer } from './state.ts'
-import { bringUpToDate, isOffered, refresh, topicOf } from './topics.ts'
+import { bringUpToDate, flushSoon, isOffered, refresh, topicOf } from './topics.ts'
 
 export function addClient(live: Live, socket: WebSocket, viewer: Viewer): void {
   const { clients, log, clock } = live
@@ -60,6 +60,7 @@ async function follow(live: Live, client: Client, id: number, name: string, sinc
   const follower = { seq: since !== undefined && since <= topic.seq ? since : -1 }
   topic.followers.set(client, follower)
   bringUpToDate(live, topic, client, follower)
+  flushSoon(live, topic)
 }
 
 function unfollow(live: Live, client: Client, name: string): void {

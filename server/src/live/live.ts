@@ -9,9 +9,10 @@ import { type Clock, systemClock } from '@vacancy/shared'
 import { LIVE } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { createAlarm } from '../http/alarm.ts'
 import { addClient, checkViewers, dismiss } from './clients.ts'
 import { LIVE_LIMITS, type Live, type Viewer } from './state.ts'
-import { flushTopics } from './topics.ts'
+import { flushTopics, forgetIdle } from './topics.ts'
 
 export function createLive(options: { readonly server: string; readonly log: Log; readonly clock?: Clock }): Live {
   const { server, log, clock = systemClock } = options
@@ -26,17 +27,17 @@ export function createLive(options: { readonly server: string; readonly log: Log
     lastFrame: undefined,
     framesSent: 0,
     bytesSent: 0,
-    timers: [],
+    alarm: createAlarm(clock, LIVE_LIMITS.flushMs, () => flushTopics(live)),
+    checking: undefined,
   }
   live.webSockets.on('connection', (socket: WebSocket, _request: IncomingMessage, viewer: Viewer) =>
     addClient(live, socket, viewer),
   )
-  live.timers.push(
-    setInterval(() => flushTopics(live), LIVE_LIMITS.flushMs),
-    setInterval(() => {
-      checkViewers(live).catch((error) => log.error({ err: error }, 'checking live viewers failed'))
-    }, LIVE_LIMITS.checkMs),
-  )
+  live.alarm.start()
+  live.checking = setInterval(() => {
+    checkViewers(live).catch((error) => log.error({ err: error }, 'checking live viewers failed'))
+    forgetIdle(live)
+  }, LIVE_LIMITS.checkMs)
   return live
 }
 
@@ -57,7 +58,8 @@ export function liveCounts(live: Live): { readonly clients: number; readonly fra
 }
 
 export async function stopLive(live: Live): Promise<void> {
-  for (const timer of live.timers) clearInterval(timer)
+  live.alarm.stop()
+  clearInterval(live.checking)
   for (const client of [...live.clients]) dismiss(live, client, 'stopping', 1_000)
   // Does not wait for browsers that do not respond.
   const late = setTimeout(() => {

@@ -3,6 +3,7 @@ import type { Clock } from '@vacancy/shared'
 import type { ServerFrame } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import type { WebSocket, WebSocketServer } from 'ws'
+import type { Alarm } from '../http/alarm.ts'
 
 /** The principal behind a client. `key` is of the session or token; `check` reports whether it is still valid. */
 export type Viewer = { readonly key: string; readonly check: () => Promise<boolean> }
@@ -26,7 +27,10 @@ export const LIVE_LIMITS = {
   unreadBytesMax: 32 << 20,
   /** Time until the connection of a disconnected client is destroyed. */
   farewellMs: 1_000,
+  /** At least this long between flushes. */
   flushMs: 25,
+  /** Changes that come so close together leave in one frame. */
+  joinMs: 12,
 } as const
 
 /** The topics, their subscribers, and the sent frames. */
@@ -42,7 +46,9 @@ export type Live = {
   lastFrame: { readonly topic: string; readonly from: number; readonly to: number; readonly bytes: Buffer } | undefined
   framesSent: number
   bytesSent: number
-  readonly timers: NodeJS.Timeout[]
+  /** Of the next flush: when a followed topic has changed. */
+  readonly alarm: Alarm
+  checking: NodeJS.Timeout | undefined
 }
 
 /** Topics whose value is computed only while they have followers. Undefined: the topic does not exist. */

@@ -5,6 +5,7 @@ import type { Log } from '@vacancy/shared/node'
 import { createRandom, pick } from '@vacancy/testkit/random'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { WebSocket } from 'ws'
+import { createAlarm } from '../http/alarm.ts'
 import { addClient, checkViewers } from './clients.ts'
 import { type Client, LIVE_LIMITS, type Live, type Viewer } from './state.ts'
 import { bringUpToDate, flushTopics, publish, topicOf } from './topics.ts'
@@ -19,7 +20,8 @@ function channel() {
   const log = { error: (fields: unknown) => errors.push(fields) } as unknown as Log
   const live: Live = {
     ...{ server: 'test', log, clock, webSockets: {} as Live['webSockets'], topics: new Map(), offers: [] },
-    ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, timers: [] },
+    ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, checking: undefined },
+    alarm: createAlarm(clock, LIVE_LIMITS.flushMs, () => flushTopics(live)),
   }
   // The monotonic clock does not start at 0.
   clock.advance(1_000_000)
@@ -160,7 +162,8 @@ describe('clients', () => {
     const log = { error: (fields: unknown) => errors.push(fields), debug: () => undefined } as unknown as Log
     const live: Live = {
       ...{ server: 'test', log, clock, webSockets: {} as Live['webSockets'], topics: new Map(), offers: [] },
-      ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, timers: [] },
+      ...{ clients: new Set(), lastFrame: undefined, framesSent: 0, bytesSent: 0, checking: undefined },
+      alarm: createAlarm(clock, LIVE_LIMITS.flushMs, () => flushTopics(live)),
     }
     return { live, clock, errors }
   }

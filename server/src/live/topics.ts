@@ -23,6 +23,7 @@ function takeValue(live: Live, topic: Topic, value: unknown): void {
   if (isIdle || !topic.hasValue) forgetChanges(topic)
   else keepChange(topic, ops)
   topic.hasValue = true
+  flushSoon(live, topic)
 }
 
 function keepChange(topic: Topic, ops: readonly LiveOp[]): void {
@@ -85,16 +86,32 @@ function frameOf(topic: Topic, from: number): Buffer {
   return Buffer.from(`${head.slice(0, -2)}${ops.join(',')}]}`)
 }
 
-export function flushTopics(live: Live): void {
+/** The topic has changed, or has a new follower. */
+export function flushSoon({ alarm, clock }: Live, topic: Topic): void {
+  if (topic.followers.size > 0) alarm.set(clock.monotonicMs() + LIVE_LIMITS.joinMs)
+}
+
+export function forgetIdle(live: Live): void {
   const now = live.clock.monotonicMs()
+  for (const { name, followers, emptySince } of live.topics.values()) {
+    const isIdle = followers.size === 0 && now - emptySince > LIVE_LIMITS.idleMs
+    // A topic that is only published cannot be computed again.
+    if (isIdle && isOffered(live, name)) live.topics.delete(name)
+  }
+}
+
+/** Sends what has changed. @returns when to do so again; Infinity when every follower has everything */
+export function flushTopics(live: Live): number {
+  const now = live.clock.monotonicMs()
+  let nextMs = Number.POSITIVE_INFINITY
   for (const topic of live.topics.values()) {
-    if (topic.followers.size === 0) {
-      // A topic that is only published cannot be computed again.
-      if (now - topic.emptySince > LIVE_LIMITS.idleMs && isOffered(live, topic.name)) live.topics.delete(topic.name)
+    if (!isBehind(topic)) continue
+    const perSecond = /^(?:op|import):/.test(topic.name) ? LIVE.framesPerSecondFast : LIVE.framesPerSecond
+    const mayMs = topic.sentAt + 1000 / perSecond
+    if (now < mayMs) {
+      nextMs = Math.min(nextMs, mayMs)
       continue
     }
-    const perSecond = /^(?:op|import):/.test(topic.name) ? LIVE.framesPerSecondFast : LIVE.framesPerSecond
-    if (now - topic.sentAt < 1000 / perSecond) continue
     if (topic.isTouched && !topic.reading)
       refresh(live, topic).catch((error) => live.log.error({ err: error, topic: topic.name }, 'a live topic failed'))
     let isSent = false
@@ -104,7 +121,14 @@ export function flushTopics(live: Live): void {
       isSent ||= follower.seq === topic.seq
     }
     if (isSent) topic.sentAt = now
+    if (isBehind(topic)) nextMs = now
   }
+  return nextMs
+}
+
+function isBehind({ followers, hasValue, isTouched, seq }: Topic): boolean {
+  if (followers.size > 0 && isTouched) return true
+  return hasValue && followers.values().some((follower) => follower.seq !== seq)
 }
 
 /** Sets the whole value of a topic and sends the changes. Cheap without followers. */
@@ -122,7 +146,9 @@ export function offerTopics(live: Live, pattern: RegExp, read: Offer['read']): v
 /** Reports that an offered topic may have changed. */
 export function touchTopic(live: Live, name: string): void {
   const topic = live.topics.get(name)
-  if (topic) topic.isTouched = true
+  if (!topic) return
+  topic.isTouched = true
+  flushSoon(live, topic)
 }
 
 export async function pollTopics(live: Live, { query }: RouteRequest<'GET /api/v1/poll'>) {
