@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { freePort } from '@vacancy/testkit/free-port'
 import { expect, test } from 'vitest'
 import { readinessOf, reasonsIn, residentBytes } from './ready.ts'
@@ -22,6 +24,24 @@ test('a component that does not listen is not ready, with its address', async ()
     isReady: false,
     text: `nothing listens on 127.0.0.1:${address.port} yet`,
   })
+})
+
+test('a component that closed a kept connection is asked over a new one', async () => {
+  const asked = new Map<object, number>()
+  const server = createServer(({ socket }, response) => {
+    const before = asked.get(socket) ?? 0
+    asked.set(socket, before + 1)
+    if (before < 2) response.end('OK')
+    else socket.destroy()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
+  const component = { name: 'r', kind: 'registry' as const, main: address, api: address, published: [] }
+
+  for (let at = 0; at < 3; at++) expect(await readinessOf(component)).toEqual({ isReady: true, text: '' })
+  expect([...asked.values()]).toEqual([3, 1])
+  server.closeAllConnections()
+  server.close()
 })
 
 test('the memory of this process is known, that of an ended one is not', () => {

@@ -2,10 +2,13 @@
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { type HttpFailure, type HttpResponse, requestHttp } from '@vacancy/shared/node'
 import type { Component } from './plan.ts'
 
 /** A component that takes longer is busy loading. */
 const ANSWER_MS_MAX = 2_000
+const ANSWER_BYTES_MAX = 1 << 20
 const PAGE_BYTES = 4096
 const TEXT_MAX = 500
 
@@ -86,18 +89,23 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** A running quick start looks at its nodes all the time. */
+const agent = new Agent({ keepAlive: true })
+
 /** @returns status 0 without an answer, with the reason */
 async function get({ api: { host, port } }: Component, path: string): Promise<{ status: number; text: string }> {
-  try {
-    const response = await fetch(`http://${host}:${port}${path}`, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
-    return { status: response.status, text: (await response.text()).trim() }
-  } catch (error) {
-    const { cause, name } = error as Error
-    const code = (cause as NodeJS.ErrnoException | undefined)?.code
-    if (name === 'TimeoutError')
-      return { status: 0, text: `no answer on ${host}:${port} within ${ANSWER_MS_MAX / 1000} s` }
-    return { status: 0, text: code === 'ECONNREFUSED' ? `${STARTING} ${host}:${port} yet` : `${code ?? error}` }
-  }
+  const options = { method: 'GET', headers: {}, timeoutMs: ANSWER_MS_MAX, bytesMax: ANSWER_BYTES_MAX }
+  const ask = (from: Agent | false) =>
+    new Promise<HttpResponse | HttpFailure>((resolve) => {
+      requestHttp(`http://${host}:${port}${path}`, { ...options, agent: from }, resolve)
+    })
+  let result = await ask(agent)
+  if ('why' in result && result.why === 'connection' && result.isStale) result = await ask(false)
+  if (!('why' in result)) return { status: result.status, text: result.body.toString().trim() }
+  const { code, message } = result.error
+  if (result.why === 'timeout')
+    return { status: 0, text: `no answer on ${host}:${port} within ${ANSWER_MS_MAX / 1000} s` }
+  return { status: 0, text: code === 'ECONNREFUSED' ? `${STARTING} ${host}:${port} yet` : (code ?? message) }
 }
 
 /** Resident memory of a process in bytes; undefined when it has ended. */
