@@ -38,9 +38,8 @@ export type TcpServer = {
 
 /** Threads for `startTcpServer`, which load their code meanwhile. */
 export function startServingThreads(count: number): Worker[] {
-  const url = new URL('./serving-worker.ts', import.meta.url)
-  const start = () => new Worker(url, { resourceLimits: { maxYoungGenerationSizeMb: 8 } })
-  return Array.from({ length: count }, start)
+  const options = { resourceLimits: { maxYoungGenerationSizeMb: 8 } }
+  return Array.from({ length: count }, () => new Worker(new URL('./serving-worker.ts', import.meta.url), options))
 }
 
 /** @throws port_taken */
