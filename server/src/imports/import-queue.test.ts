@@ -40,7 +40,7 @@ let database: ImportDatabase
 let imports: Imports
 let notes: { readonly [name: string]: unknown }[]
 let errors: unknown[]
-let touched: Map<string, { isTouched: boolean }>
+let touched: Map<string, { isTouched: boolean; followers: Map<unknown, unknown> }>
 let clock: ReturnType<typeof turnableClock>
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-queue-'))
@@ -106,7 +106,7 @@ async function add(id: string, change: Partial<Row> = {}, isInMemory = true, det
     await database.insertInto('uploads').values(uploadOf(upload)).execute()
     writeFileSync(join(folder, 'uploads', upload), '')
   }
-  for (const topic of ['imports', `import:${id}`]) touched.set(topic, { isTouched: false })
+  for (const topic of ['imports', `import:${id}`]) touched.set(topic, { isTouched: false, followers: new Map() })
   const item = itemOf(row, { ...DETAIL, ...detail })
   if (isInMemory) imports.items.set(id, item)
   return item
@@ -391,7 +391,7 @@ test('an upload of an import is shown as it grows, and its last chunk begins the
   observeUpload(imports, uploadOf('a-p', { received: 3 }), false)
 
   expect(importView(imports, item).files.properties.received).toBe(3)
-  expect([touched.get('import:a'), builds.begun]).toEqual([{ isTouched: true }, []])
+  expect([touched.get('import:a')?.isTouched, builds.begun]).toEqual([true, []])
   observeUpload(imports, uploadOf('a-k'), true)
   await vi.waitFor(() => expect(item.row.state).toBe('built'))
 })
@@ -401,7 +401,7 @@ test.each([null, 'gone'])('an upload of no import (%s) changes the list', async 
 
   observeUpload(imports, uploadOf('a-p', { import_id, received: 3 }), true)
 
-  expect([touched.get('imports'), touched.get('import:a')]).toEqual([{ isTouched: true }, { isTouched: false }])
+  expect([touched.get('imports')?.isTouched, touched.get('import:a')?.isTouched]).toEqual([true, false])
   expect(imports.received.get('a-p')).toBe(3)
 })
 
