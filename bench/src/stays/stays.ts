@@ -40,8 +40,8 @@ type Returned = {
 }
 
 /** @param perSecond holds; their deadlines come as fast */
-async function measureHolds(at: At, stock: Stock, count: number, perSecond: number): Promise<Returned> {
-  const client = await connect({ ...at, deadlineMs: OVERDUE_MS_MAX })
+async function measureHolds({ host, port }: At, stock: Stock, count: number, perSecond: number): Promise<Returned> {
+  const client = await connect({ host, port, deadlineMs: OVERDUE_MS_MAX })
   try {
     const begun = performance.now()
     const watched: Promise<number>[] = []
