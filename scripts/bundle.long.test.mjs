@@ -145,3 +145,10 @@ test('sources that cannot be bundled are an error, and the program has no bundle
   await expect(bundlePrograms(root, ONE)).rejects.toThrow('late.ts')
   expect(bundledProgram(root, NAME)).toBeUndefined()
 })
+
+test('a thread that the bundler would not find is refused', async () => {
+  const started = "const url = new URL('./late.ts', import.meta.url)\nexport const main = () => new Worker(url)\n"
+  const root = repository({ 'one/src/cli.ts': `import { Worker } from 'node:worker_threads'\n${started}` })
+
+  await expect(bundlePrograms(root, ONE)).rejects.toThrow('one/src/cli.ts: start a thread with new Worker(new URL(')
+})

@@ -154,6 +154,11 @@ function ownSources(root, addInput) {
     },
     transform(code, id) {
       if (!isOwn(id) || !code.includes('import.meta.')) return undefined
+      // Its code would be missing from an archive, and a checkout would run it from its source.
+      if (/\bnew Worker\((?!new URL\()/.test(code))
+        throw new Error(
+          `${path.relative(root, id)}: start a thread with new Worker(new URL('./file.ts', import.meta.url)`,
+        )
       // Seen from build/programs/<id>.
       const url = `new URL('../../../${path.relative(root, id).replaceAll(path.sep, '/')}', import.meta.url)`
       const filename = `process.getBuiltinModule('node:url').fileURLToPath(${url})`
