@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { eventually, happens, until } from './until.ts'
 
-test('the first result that is neither undefined nor false is returned', async () => {
-  const results = [undefined, false, 0] as const
+test('the first result that is not undefined, null or false is returned', async () => {
+  const results = [undefined, null, false, 0] as const
   let checks = 0
 
   expect(await until<number>('a number', () => results[checks++] as 0)).toBe(0)
-  expect(checks).toBe(3)
+  expect(checks).toBe(4)
 })
 
 test('an error counts as not yet, and is the cause when time is up', async () => {

@@ -21,7 +21,7 @@ function intervalMs(waitedMs: number): number {
 }
 
 /**
- * Resolves with the first result of `check` that is neither undefined nor false. An error of `check` counts as not yet:
+ * Resolves with the first result of `check` that is not undefined, null or false. An error of `check` counts as not yet:
  * a program that is starting, or was killed, does not answer.
  *
  * @throws Error with the last error of `check` as its cause
@@ -42,7 +42,7 @@ export async function happens<T>(
     return await eventually(
       async () => {
         const found = await check()
-        if (found === undefined || found === false) throw NOT_YET
+        if (found === undefined || found === null || found === false) throw NOT_YET
         return found
       },
       { timeout: withinMs, interval: intervalMs },
