@@ -551,7 +551,7 @@ type SendToReplica = (message: ToReplica, transfer?: Transferable[]) => void
 
 function startReplica(workerData: ReplicaOptions): Replica {
   // The log thread uses descriptors opened by this one: none may be closed because a thread ends.
-  const options = { workerData, trackUnmanagedFds: false, resourceLimits: THREAD_LIMITS }
+  const options = { name: 'replica', workerData, trackUnmanagedFds: false, resourceLimits: THREAD_LIMITS }
   return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), options) }
 }
 

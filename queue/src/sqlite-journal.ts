@@ -63,7 +63,7 @@ export function sqliteJournal(options: WorkerOptions): OpenJournal {
 async function startThread(options: WorkerOptions, onLost: (why: Error) => void): Promise<Thread> {
   const area = new SharedArrayBuffer(AREA_BYTES)
   const workerData: ThreadOptions = { ...options, area }
-  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { workerData })
+  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url), { name: 'journal', workerData })
   const thread: Thread = { worker, area, waiting: new Map(), failure: undefined, requests: 0 }
   let isOpen = false
   const fail = (error: Error) => {

@@ -277,7 +277,7 @@ type OfBulk = { readonly onMessage: (message: FromBulk) => void; readonly onErro
 
 /** It loads its code while this thread reads the data. */
 function startLogThread(): Worker {
-  const options = { trackUnmanagedFds: false, resourceLimits: { maxYoungGenerationSizeMb: 8 } }
+  const options = { name: 'log', trackUnmanagedFds: false, resourceLimits: { maxYoungGenerationSizeMb: 8 } }
   const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), options)
   wal.unref()
   return wal
@@ -305,6 +305,7 @@ function startThreads(wal: Worker, options: ReplicaOptions, node: RecoveredNode,
       replica: channel.port2,
     }
     const worker = new Worker(new URL('../snapshot/bulk-worker.ts', import.meta.url), {
+      name: 'bulk',
       workerData: bulkOptions,
       transferList: [channel.port2],
       resourceLimits: { maxYoungGenerationSizeMb: 8 },

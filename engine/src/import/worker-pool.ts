@@ -80,7 +80,7 @@ export type WorkerPool = {
 export function createPool(threads: number): WorkerPool {
   const pool: WorkerPool = { workers: [], waiting: new Map(), next: 0 }
   for (let thread = 0; thread < threads; thread++) {
-    const worker = new Worker(new URL('./import-worker.ts', import.meta.url))
+    const worker = new Worker(new URL('./import-worker.ts', import.meta.url), { name: 'import' })
     worker.on('message', (answer: Answer) => settle(pool, answer))
     worker.on('error', (error) => failAll(pool, error instanceof Error ? error : new Error(String(error))))
     pool.workers.push(worker)

@@ -47,7 +47,7 @@ export function createWordsPool(threads: number): WordsPool {
     failed: undefined,
   }
   for (let thread = 0; thread < threads; thread++) {
-    const worker = new Worker(new URL('./words-worker.ts', import.meta.url))
+    const worker = new Worker(new URL('./words-worker.ts', import.meta.url), { name: 'words' })
     worker.on('message', (message: FromWorker) => settle(pool, thread, message))
     worker.on('error', (error) => fail(pool, error instanceof Error ? error : new Error(String(error))))
     pool.workers.push(worker)

@@ -38,7 +38,7 @@ export type TcpServer = {
 
 /** Threads for `startTcpServer`, which load their code meanwhile. */
 export function startServingThreads(count: number): Worker[] {
-  const options = { resourceLimits: { maxYoungGenerationSizeMb: 8 } }
+  const options = { name: 'serving', resourceLimits: { maxYoungGenerationSizeMb: 8 } }
   return Array.from({ length: count }, () => new Worker(new URL('./serving-worker.ts', import.meta.url), options))
 }
 

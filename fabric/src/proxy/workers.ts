@@ -99,7 +99,7 @@ export async function startWorkers(options: ServeOptions, size: number): Promise
 
 /** Resolves when it serves. */
 function startWorker(state: State, workerData: WorkerData): Promise<void> {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData })
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { name: 'proxy', workerData })
   state.workers.add(worker)
   return new Promise((resolve, reject) => {
     let isServing = false

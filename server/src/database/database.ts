@@ -205,7 +205,7 @@ function sqliteDriver(file: string): Driver {
 
   return {
     async init() {
-      worker = new Worker(new URL('./database-worker.ts', import.meta.url), { workerData: { file } })
+      worker = new Worker(new URL('./database-worker.ts', import.meta.url), { name: 'database', workerData: { file } })
       worker.on('message', (reply: DatabaseReply) => {
         waiting.get(reply.id)?.resolve(reply)
         waiting.delete(reply.id)
