@@ -4,6 +4,7 @@ import { compareCommand } from './compare.ts'
 import { decodeCommand } from './decode.ts'
 import { fabricCommand } from './fabric/fabric.ts'
 import { failoverCommand } from './failover.ts'
+import { idleCommand } from './idle.ts'
 import { listsCommand } from './lists.ts'
 import { queueCommand } from './queue/queue.ts'
 import { reportCommand } from './report.ts'
@@ -28,6 +29,7 @@ await runCommands(
     failoverCommand,
     compareCommand,
     decodeCommand,
+    idleCommand,
     whyNotCommand,
     queueCommand,
     fabricCommand,

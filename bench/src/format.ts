@@ -29,7 +29,7 @@ export type Report = {
 
 /** Rows of another benchmark, shown on the same page. */
 export type Section = {
-  name: 'failover' | 'compare' | 'decode' | 'lists' | 'queue' | 'fabric' | 'stays' | 'writes'
+  name: 'failover' | 'compare' | 'decode' | 'lists' | 'queue' | 'fabric' | 'stays' | 'writes' | 'idle'
   title: string
   /** What was typed. */
   command: string

@@ -63,16 +63,16 @@ export function withBlock(page: string, name: string, text: string): string {
 }
 
 function benchmarksPage(results: Results): string {
-  const { report, failover, queue, fabric, stays, writes, lists, decode } = results
+  const { report, failover, queue, fabric, stays, writes, lists, decode, idle } = results
   return [
     '# Benchmarks',
     `<!-- Generated from ${RESULTS_FILE} by \`npm run docs\`. Run the benchmark instead of editing. -->`,
     'What was measured, where, and which targets are missed. Each part names its commit. Beside other systems:\n[why-not.md](why-not.md).',
     '## Missed targets',
     'Targets are those that Vacancy was designed for. Of all figures with one, these miss it:',
-    missedLines([report, failover, queue, fabric, stays, writes, lists].filter((part) => part !== undefined)).join(
-      '\n',
-    ),
+    missedLines(
+      [report, failover, queue, fabric, stays, writes, lists, idle].filter((part) => part !== undefined),
+    ).join('\n'),
     formatMarkdown(report),
     formatSection(failover, '## Failover\n\nHow long a shard takes no writes when its leader goes.'),
     formatSection(queue, '## Jobs\n\nWhat accepting a job durably and delivering it costs.'),
@@ -83,6 +83,7 @@ function benchmarksPage(results: Results): string {
       ? [formatSection(lists, '## List pages and calendars\n\nWhat a page of results and its calendar cost.')]
       : []),
     ...(decode ? [formatSection(decode, '## Replies in the client\n\nWhat it costs to read a reply.')] : []),
+    ...(idle ? [formatSection(idle, '## At rest\n\nWhat a platform takes while nobody asks for anything.')] : []),
   ]
     .map((block) => `${block.trim()}\n`)
     .join('\n')

@@ -1,5 +1,5 @@
 /** Processor time of a process as the kernel counts it: all its threads, in user and kernel mode (proc(5)). */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { NotMeasured } from './verdict.ts'
 
 /** USER_HZ: the same 100 on every architecture that Node runs on. */
@@ -22,6 +22,19 @@ export function familySeconds(pid: number): number {
     const areAlive = times.every((seconds) => seconds !== undefined)
     if (areAlive && childrenOf(pid).join() === children.join()) return times.reduce((sum, time) => sum + time, own)
   }
+}
+
+/** Seconds by the name of the thread; threads of one name are added up. @throws NotMeasured where there is no /proc */
+export function threadSeconds(pid: number): { [thread: string]: number } {
+  const folder = `/proc/${pid}/task`
+  if (!existsSync(folder)) throw new NotMeasured('the processor time of threads requires /proc, which does not exist')
+  const seconds: { [thread: string]: number } = {}
+  for (const id of readdirSync(folder)) {
+    const name = readFileSync(`${folder}/${id}/comm`, 'utf8').trim()
+    const nanoseconds = Number(readFileSync(`${folder}/${id}/schedstat`, 'utf8').split(' ')[0])
+    seconds[name] = (seconds[name] ?? 0) + nanoseconds / 1e9
+  }
+  return seconds
 }
 
 function childrenOf(pid: number): number[] {

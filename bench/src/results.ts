@@ -32,6 +32,7 @@ export type Results = {
   readonly writes?: Section
   readonly decode?: Section
   readonly lists?: Section
+  readonly idle?: Section
   readonly whyNot: WhyNot
 }
 
