@@ -7,11 +7,10 @@
  * What does not fit the ring goes through the port beside it. The sender uses the ring only while nothing that it
  * posted is untaken: so the receiver takes what is in the ring first.
  *
- * A receiver has one bell for all its pipes. It hears it where it waits on shared memory (`createWait`). Before it
+ * A receiver has one bell for all its pipes. It hears it where it waits on shared memory (`waitForRing`). Before it
  * goes back to its event loop it says so (`mayRest`), and the next sender posts `null`.
  */
 
-import { performance } from 'node:perf_hooks'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, type Transferable } from 'node:worker_threads'
 
 /** Number of rings · 1 while its thread is in its event loop. */
@@ -26,36 +25,9 @@ export function rings(bell: Bell): number {
   return Atomics.load(bell, 0)
 }
 
-/**
- * A thread that sleeps takes as long to wake as a fast disk takes to sync. One that does not may keep the thread that it
- * waits for off its core.
- */
-const AWAKE_MS = 0.1
-/** Of so many waits one is the other way, to learn how long it takes. */
-const TRY_EVERY = 32
-/** How much a wait counts among those before it, and the longest that counts. */
-const SHARE = 1 / 16
-const COUNTED_MS_MAX = 4 * AWAKE_MS
-
-/**
- * Blocks the thread until there were other rings than `heard`. With `isAwake` it looks for one before it sleeps, as long
- * as rings come sooner then.
- */
-export type WaitForRing = (heard: number, isAwake: boolean, timeoutMs?: number) => void
-
-export function createWait(bell: Bell): WaitForRing {
-  /** Mean wait. */
-  const ms = { asleep: 0, awake: 0 }
-  let waits = 0
-  return (heard, isAwake, timeoutMs) => {
-    if (!isAwake) return void Atomics.wait(bell, 0, heard, timeoutMs)
-    const begunMs = performance.now()
-    const isTry = ++waits % TRY_EVERY === 0
-    const way = ms.awake < ms.asleep !== isTry ? 'awake' : 'asleep'
-    if (way === 'awake') while (rings(bell) === heard && performance.now() - begunMs < AWAKE_MS);
-    Atomics.wait(bell, 0, heard, timeoutMs)
-    ms[way] += (Math.min(performance.now() - begunMs, COUNTED_MS_MAX) - ms[way]) * SHARE
-  }
+/** Blocks the thread until there were other rings than `heard`. */
+export function waitForRing(bell: Bell, heard: number, timeoutMs?: number): void {
+  Atomics.wait(bell, 0, heard, timeoutMs)
 }
 
 /** @returns whether the event loop will hear of all that came after `heard` */

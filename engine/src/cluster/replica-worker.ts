@@ -23,7 +23,7 @@ import type { Progress, RecoveredNode } from '../data/recovery-parts.ts'
 import type { ReplicaOptions } from '../data/replica-options.ts'
 import { createEnv, type Env, type Log, releaseMemory } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
-import { createBell, createPipes, createSender, createWait, type PipeEnd, type Send } from '../pipe.ts'
+import { createBell, createPipes, createSender, type PipeEnd, type Send } from '../pipe.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { campaign, createRaft, type Raft, type RaftConfig } from '../raft/raft.ts'
@@ -145,8 +145,6 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     lingerMs: shard ? 0 : LINGER_MS,
     // Apply may have work of its own, in a later turn.
     mayLinger: () => !replica.isStopping && !replica.isApplying,
-    isAwake: () => raft.lastIndex - raft.applied === 1,
-    wait: createWait(threads.walEnd.bell),
   }
   const isClosed = new Promise<boolean>((resolve) => {
     listen(attention, threads.walEnd, FROM_WAL, (message) => {

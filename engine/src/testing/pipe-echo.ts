@@ -1,7 +1,7 @@
 /** Thread entry that answers each message of a pipe with it, from its event loop or waiting on shared memory. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { createReceiver, createSender, createWait, type PipeEnd, rings } from '../pipe.ts'
+import { createReceiver, createSender, type PipeEnd, rings, waitForRing } from '../pipe.ts'
 import { atRest, listen } from '../threads/attend.ts'
 import { ANSWERS } from '../threads/serving-pipe.ts'
 
@@ -17,10 +17,9 @@ function echo({ end, hasEventLoop }: EchoOptions): void {
   const answer = (messages: readonly ArrayBuffer[]) => {
     for (const each of messages) send(each)
   }
-  const wait = createWait(end.bell)
   for (;;) {
     const heard = rings(end.bell)
-    if (receive(answer) === 0) wait(heard, true)
+    if (receive(answer) === 0) waitForRing(end.bell, heard)
   }
 }
 

@@ -1,15 +1,6 @@
 /** How a thread with an event loop receives from pipes. */
 
-import {
-  type Bell,
-  createReceiver,
-  createWait,
-  type Encoding,
-  mayRest,
-  type PipeEnd,
-  rings,
-  type WaitForRing,
-} from '../pipe.ts'
+import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, waitForRing } from '../pipe.ts'
 
 export type Attention = {
   readonly bell: Bell
@@ -21,15 +12,11 @@ export type Attention = {
    */
   readonly lingerMs: number
   readonly mayLinger: () => boolean
-  /** Whether it waits for one answer alone, and so is awake when it comes. */
-  readonly isAwake: () => boolean
-  readonly wait: WaitForRing
 }
 
 /** Of a thread that waits in its event loop. */
 export function atRest(bell: Bell): Attention {
-  const never = () => false
-  return { bell, sources: [], lingerMs: 0, mayLinger: never, isAwake: never, wait: createWait(bell) }
+  return { bell, sources: [], lingerMs: 0, mayLinger: () => false }
 }
 
 export function listen<Message>(
@@ -51,7 +38,7 @@ export function listen<Message>(
 }
 
 function attend(attention: Attention): void {
-  const { bell, sources, lingerMs, mayLinger, isAwake, wait } = attention
+  const { bell, sources, lingerMs, mayLinger } = attention
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
@@ -62,6 +49,6 @@ function attend(attention: Attention): void {
       if (!mayRest(bell, heard)) setImmediate(attend, attention)
       return
     }
-    if (taken === 0) wait(heard, isAwake(), leftMs)
+    if (taken === 0) waitForRing(bell, heard, leftMs)
   }
 }

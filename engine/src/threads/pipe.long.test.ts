@@ -31,7 +31,7 @@ test.each([
     }
   }
   await new Promise<void>((resolve) => {
-    const attention = { ...atRest(end.bell), lingerMs, mayLinger: () => true, isAwake: () => inFlight === 1 }
+    const attention = { ...atRest(end.bell), lingerMs, mayLinger: () => true }
     listen(attention, end, ANSWERS, (answer) => {
       arrived.push(new DataView(answer).getUint32(0))
       if (arrived.length === MESSAGES) resolve()

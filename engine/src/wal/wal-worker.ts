@@ -2,7 +2,7 @@
 
 import { parentPort } from 'node:worker_threads'
 import { failureOf } from '../failure.ts'
-import { createReceiver, createSender, createWait, type PipeEnd, rings } from '../pipe.ts'
+import { createReceiver, createSender, type PipeEnd, rings, waitForRing } from '../pipe.ts'
 import { PIECE_BYTES, prepareNext } from './wal.ts'
 import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
 import {
@@ -19,25 +19,17 @@ export type LogOfThread = WalOptionsOfThread & { readonly replica: PipeEnd }
 
 function run(thread: WalThread, replica: PipeEnd): void {
   const receive = createReceiver(replica, TO_WAL)
-  const wait = createWait(replica.bell)
   let isOpen = true
-  let isSingle = false
   const handle = (queue: readonly ToWal[]) => {
     handleWalMessages(thread, queue)
-    isSingle = queue.length === 1 && entriesOf(queue[0]) === 1
     if (queue.at(-1)?.type === 'close') isOpen = false
   }
   while (isOpen) {
     const heard = rings(replica.bell)
     receive(handle)
     // Between groups, a piece at a time: a commit never waits for more than one piece.
-    if (isOpen && !prepareNext(thread.wal, PIECE_BYTES)) wait(heard, isSingle)
+    if (isOpen && !prepareNext(thread.wal, PIECE_BYTES)) waitForRing(replica.bell, heard)
   }
-}
-
-/** Of an append. */
-function entriesOf(message: ToWal | undefined): number {
-  return message?.type === 'append' ? message.entries.reduce((sum, { count }) => sum + count, 0) : 0
 }
 
 function start({ replica, state, flushThreshold }: LogOfThread): void {
