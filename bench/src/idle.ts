@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { EXIT } from '@vacancy/shared'
 import { defineCommand, whole } from '@vacancy/shared/node'
-import { type RowReport, rowOf } from './format.ts'
+import { formatValue, type RowReport, rowOf } from './format.ts'
 import { median } from './pauses.ts'
 import { proportionalBytes } from './process-memory.ts'
 import { threadSeconds } from './process-time.ts'
@@ -96,6 +96,8 @@ const THREADS: readonly (readonly [name: string, threads: readonly string[]])[] 
   ['compilers and garbage collectors', ['node-V8Worker']],
 ]
 
+type Part = readonly [name: string, value: number]
+
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 
 /** Of these threads, or of all; the median of the rounds. */
@@ -109,28 +111,37 @@ function rowsOf({ times, megabytes }: IdleRuns): RowReport[] {
   const programs = Object.keys(times)
   const nodes = programs.filter((name) => NODES.test(name))
   const others = programs.filter((name) => !NODES.test(name))
-  const percent = (name: string, value: number): Measure => ({ name, value, unit: '%' })
-  const size = (name: string, value: number): Measure => ({ name, value, unit: 'MB' })
   const nodesShare = sumOf(nodes.map((name) => shareOf(times[name])))
   const ofNode = (names?: readonly string[]) =>
     sumOf(nodes.map((name) => shareOf(times[name], names && [...names]))) / nodes.length
   const total = nodesShare + sumOf(others.map((name) => shareOf(times[name])))
-  const memory = sumOf(Object.values(megabytes))
   const nodesMemory = sumOf(nodes.map((name) => megabytes[name] ?? 0))
+  const whole = (name: string, unit: '%' | 'MB', value: number, atMost: number, parts: readonly Part[]): Measure => {
+    const why = parts.map(([part, size]) => `${part} ${formatValue(size, unit)}`).join(', ')
+    return judged({ name, unit, value, target: { atMost }, why })
+  }
+  const share = 'share of a core'
   return [
     rowOf(1, 'processor time of npm start at rest', [
-      judged({ ...percent('share of a core', total), target: { atMost: TARGETS.platform } }),
-      percent(`${nodes.length} nodes`, nodesShare),
-      ...others.map((name) => percent(name, shareOf(times[name]))),
+      whole(share, '%', total, TARGETS.platform, [
+        [`${nodes.length} nodes`, nodesShare],
+        ...others.map((name): Part => [name, shareOf(times[name])]),
+      ]),
     ]),
     rowOf(2, 'processor time of one of its nodes', [
-      judged({ ...percent('share of a core', ofNode()), target: { atMost: TARGETS.node } }),
-      ...THREADS.map(([name, threads]) => percent(name, ofNode(threads))),
+      whole(
+        share,
+        '%',
+        ofNode(),
+        TARGETS.node,
+        THREADS.map(([name, threads]): Part => [name, ofNode(threads)]),
+      ),
     ]),
     rowOf(3, 'memory of npm start at rest', [
-      judged({ ...size('in all', memory), target: { atMost: TARGETS.platformMegabytes } }),
-      size(`${nodes.length} nodes`, nodesMemory),
-      ...others.map((name) => size(name, megabytes[name] ?? 0)),
+      whole('in all', 'MB', sumOf(Object.values(megabytes)), TARGETS.platformMegabytes, [
+        [`${nodes.length} nodes`, nodesMemory],
+        ...others.map((name): Part => [name, megabytes[name] ?? 0]),
+      ]),
     ]),
   ]
 }
