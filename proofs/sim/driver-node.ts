@@ -642,6 +642,7 @@ function startLog(driver: DriverNode, wal: Wal): SimulatedLog {
     flushThreshold: world.knobs.flushThreshold,
     send: (message) => answers.push(message),
     monotonicMs: env.clock.monotonicMs,
+    lends: false,
     isRefusing: false,
     refusals: 0,
   }

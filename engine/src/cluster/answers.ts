@@ -2,14 +2,8 @@
 
 import { viewOf } from '../raft/entry.ts'
 import type { Applied } from '../store/apply-context.ts'
-import { ANSWER_BYTES, ATTACHED, answerOfLogged, REFUSED } from '../threads/writes.ts'
+import { ANSWER_BYTES, ATTACHED, answerOfLogged, FATE_MS, REFUSED } from '../threads/writes.ts'
 import { type Answers, isBetweenStates, type Orphan, type Replica } from './replica-state.ts'
-
-/**
- * How long a write waits for its outcome, within the 1,400 ms of a bridge
- * (docs/design/consensus.md#outcome-of-a-proposal).
- */
-const FATE_MS = 1_200
 
 /**
  * This node led and does not know the outcome of these proposals yet. As a follower it will learn it

@@ -8,7 +8,7 @@ import type { BudgetUse, SnapshotInfo } from '../status.ts'
 import type { Applied, DigestMark } from '../store/apply-context.ts'
 import { createCommandWriter } from '../store/command.ts'
 import type { OrderCommand } from '../store/row-order.ts'
-import { ANSWER_BYTES } from '../threads/writes.ts'
+import { ANSWER_BYTES, UNANSWERED_MS } from '../threads/writes.ts'
 import type { LogAsk } from '../wal/read.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 import type { DigestBook } from './digests.ts'
@@ -279,8 +279,6 @@ export function addSink(replica: Replica, sink: AnswerSink): number {
   return replica.sinks.length - 1
 }
 
-/** A sync that has not returned for this long may never return. */
-const UNANSWERED_MS = 2_500
 /** A snapshot that holds up apply for this long: a large one may for half of it on a slow disk. */
 const PAUSED_MS = 30_000
 

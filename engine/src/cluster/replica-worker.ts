@@ -54,8 +54,9 @@ import {
   stateDigest,
 } from '../store/store.ts'
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
-import { type Attention, listen } from '../threads/attend.ts'
+import { type Attention, attendSoon, listen } from '../threads/attend.ts'
 import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
+import { createInlineLog } from '../wal/inline-log.ts'
 import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
 import { FROM_WAL, TO_WAL } from '../wal/wal-pipe.ts'
@@ -137,7 +138,18 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const nights = createNightReads(threads.toBulk, (id, read) => send({ type: 'night', id, read }))
   const logReads = createLogReads((id, request) => threads.toBulk({ type: 'log', id, ask: request }))
   const raft = createRaft(config, restored)
-  const replica = assemble({ env, options, node, threads, send, raft, shard, logReads })
+  // A member must answer its peers also while the disk does not answer.
+  const inline = shard
+    ? undefined
+    : createInlineLog({
+        wal: node.wal,
+        toThread: threads.toLog,
+        onStored: (message) => onLogMessage(replica, message),
+        onWaiting: () => attendSoon(attention),
+        monotonicMs: env.clock.monotonicMs,
+      })
+  const toLog = inline?.send ?? threads.toLog
+  const replica = assemble({ env, options, node, threads, send, raft, shard, logReads, toLog })
   const attention: Attention = {
     bell: threads.walEnd.bell,
     sources: [],
@@ -145,9 +157,12 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     lingerMs: shard ? 0 : LINGER_MS,
     // Apply may have work of its own, in a later turn.
     mayLinger: () => !replica.isStopping && !replica.isApplying,
+    settle: () => inline?.settle() ?? 0,
+    isAttending: false,
   }
   const isClosed = new Promise<boolean>((resolve) => {
     listen(attention, threads.walEnd, FROM_WAL, (message) => {
+      inline?.onAnswer(message)
       if (message.type === 'closed') resolve(message.isClean)
       else onLogMessage(replica, message)
     })
@@ -286,6 +301,7 @@ function startThreads(wal: Worker, options: ReplicaOptions, node: RecoveredNode,
   const log: LogOfThread = {
     state: packWal(node.wal),
     flushThreshold: options.walFlushThreshold,
+    lends: !options.cluster,
     replica: replicaEnd,
   }
   wal.ref()
@@ -343,9 +359,10 @@ type ReplicaParts = {
   readonly raft: Raft
   readonly shard: ShardPart | undefined
   readonly logReads: LogReads
+  readonly toLog: (message: ToWal) => void
 }
 
-function assemble({ env, options, node, threads, send, raft, shard, logReads }: ReplicaParts): Replica {
+function assemble({ env, options, node, threads, send, raft, shard, logReads, toLog }: ReplicaParts): Replica {
   const { store, context, directory } = node
   const snapshotIndex = node.snapshot?.manifest.index ?? 0
   return createReplica({
@@ -396,7 +413,7 @@ function assemble({ env, options, node, threads, send, raft, shard, logReads }: 
       },
       retain: () => threads.toBulk({ type: 'retain', pinned: shard?.pinned() ?? [] }),
     },
-    log: threads.toLog,
+    log: toLog,
     readLog: logReads.read,
     onFatal: (failure) => fail(send, errorOf(failure)),
     onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
@@ -546,7 +563,7 @@ async function stop({ replica, shard, node, threads, timers, isClosed, send }: S
   await drainReplica(replica)
   clearInterval(timers[0])
   await shard?.close()
-  threads.toLog({ type: 'close' })
+  replica.log({ type: 'close' })
   const isClean = await isClosed
   await threads.stopBulk()
   if (isClean) writeClean(node.directory)

@@ -360,6 +360,7 @@ function runOfCrashes(seed: number) {
     flushThreshold: 1 + random.below(40),
     snapshotTriggerCount: 20 + random.below(200),
     snapshotTakesMs: random.below(40),
+    writesInline: random.below(2) === 0,
     wal: { fileBytes: 8192 << random.below(3), reserveBytes: 512, prepareSyncBytes: 2048 },
   }
   let snapshots: ToyReplica['snapshots'] = []
@@ -375,7 +376,7 @@ function runOfCrashes(seed: number) {
     try {
       toy.simulation.settle()
       while (true) {
-        const batch = commands(token, 1 + random.below(30))
+        const batch = commands(token, 1 + random.below(random.below(2) === 0 ? 4 : 30))
         token += batch.length
         give(toy, batch, random.below(2))
         if (random.below(2) === 0) toy.simulation.advance(random.below(200))

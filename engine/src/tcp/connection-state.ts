@@ -29,7 +29,8 @@ export const LIMITS_OF_THREAD = {
 } as const
 
 /** A write in flight. */
-type Waiting = {
+export type Waiting = {
+  /** Undefined: it was answered by the timeout, and the outcome is still to come. */
   connection: Connection | undefined
   command: CommandSpec
   correlationId: number
@@ -49,8 +50,9 @@ export type PendingRead = {
 }
 
 /** A read of stays that the replica answers. */
-type StayRead = {
-  readonly connection: Connection
+export type StayRead = {
+  /** Undefined: it was answered by the timeout. */
+  connection: Connection | undefined
   readonly command: CommandSpec
   readonly correlationId: number
   readonly since: number
@@ -116,6 +118,8 @@ export type ServingThread = {
   readMs: number
   leaderReads: boolean
   draining: boolean
+  /** Its thread may wait for the disk: it has left a request unanswered for long. */
+  isReplicaSilent: boolean
 }
 
 /** The principal of a connection: its role, and the name of its token. */

@@ -31,7 +31,7 @@ import { checkTimes, expireReads, resumeFramesOf, takeConfirmation } from './con
 import { type Connection, LIMITS_OF_THREAD } from './connection-state.ts'
 import { COUNTER, commandCounts } from './counters.ts'
 import { DEFERRED_LIMITS } from './deferred.ts'
-import { sendAnswers, takeAnswer, takeStays } from './replies.ts'
+import { expireUnanswered, sendAnswers, takeAnswer, takeStays } from './replies.ts'
 
 const tokensOf = ({ thread }: Client) => [...thread.waiting.keys()]
 
@@ -606,6 +606,40 @@ test('a thread has at most 1,024 deferred reads', () => {
 })
 
 // Figures
+
+test('what the replica of a node alone leaves unanswered ends after 1.3 s, and after 2.5 s no more is sent to it', () => {
+  const [writer, reader] = [connect(), connect()]
+  writer.send(setRooms(1))
+  reader.send(frame('GETSTAY', { stayId: 's1' }, 2))
+  const at = (ms: number) => {
+    for (const { seen, thread } of [writer, reader]) {
+      seen.nowMs = 1_000 + ms
+      expireUnanswered(thread, 1_000 + ms)
+    }
+    return [...replies(writer), ...replies(reader)]
+  }
+  const ended = [
+    [1, '408'],
+    [2, '503'],
+  ]
+  expect([at(1_299), at(1_300), at(2_500)]).toEqual([[], ended, ended])
+
+  writer.send(setRooms(3), exists(4))
+  reader.send(frame('GETSTAY', { stayId: 's1' }, 5))
+  expect(replies(writer).slice(1)).toEqual([
+    [3, '429'],
+    [4, true],
+  ])
+  expect(replies(reader).slice(1)).toEqual([[5, '503']])
+
+  // The replica answers at last, and no one waits.
+  answer(writer, 1)
+  takeStays(reader.thread, 1, 13, 1, undefined)
+  expect([replies(writer).length, replies(reader).length]).toEqual([3, 2])
+  at(2_550)
+  writer.send(setRooms(6))
+  expect([writer.connection.writes, writer.thread.waiting.size]).toEqual([1, 1])
+})
 
 test('waiting and running times of reads, writes and stays are counted apart', () => {
   const client = connect({ isInShard: true })

@@ -297,6 +297,7 @@ function read(connection: Connection, command: CommandSpec, frame: Frame, waited
 function readStays(connection: Connection, command: CommandSpec, correlationId: number): void {
   const { thread } = connection
   if (thread.stayReads.size >= READ_LIMITS.waiting) return replyError(connection, correlationId, command.code, '429')
+  if (thread.isReplicaSilent) return replyError(connection, correlationId, command.code, '503')
   const error = proposeStayRead(thread.dispatcher, command, thread.stayBatch)
   if (error !== '') return replyError(connection, correlationId, command.code, error)
   const token = takeToken(thread)
@@ -418,6 +419,7 @@ function tryDeferred(read: DeferredRead): TurnOutcome {
 
 function propose(connection: Connection, command: CommandSpec, correlationId: number): void {
   const { thread } = connection
+  if (thread.isReplicaSilent) return replyError(connection, correlationId, command.code, '429')
   thread.dispatcher.source = connection.source
   const error = proposeWrite(thread.dispatcher, command)
   if (error !== '') return replyError(connection, correlationId, command.code, error)

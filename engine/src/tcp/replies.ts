@@ -8,8 +8,8 @@ import { Buffer } from 'node:buffer'
 import { assert } from '@vacancy/shared'
 import { writeError } from '../protocol/reply.ts'
 import { outcomeText } from '../store/command.ts'
-import { refusedText } from '../threads/writes.ts'
-import type { Connection, ServingThread, WriteOutcome, WriteReply } from './connection-state.ts'
+import { FATE_MS, REFUSED, refusedText, UNANSWERED_MS } from '../threads/writes.ts'
+import type { Connection, ServingThread, StayRead, Waiting, WriteOutcome, WriteReply } from './connection-state.ts'
 import { COUNTER, count, countDuration, countError } from './counters.ts'
 import { answerFrame, answerWrite, NO_ROOM } from './dispatch.ts'
 import { giveSlab, takeSlab } from './slabs.ts'
@@ -132,24 +132,29 @@ export function closeAfterFlush(connection: Connection): void {
 }
 
 /** Appends the reply of a write to others for the same client; `sendAnswers` sends them. */
-export function takeAnswer(
-  thread: ServingThread,
-  { token, code, value, index, detail, frame }: WriteOutcome,
-): Connection | undefined {
-  const waiting = thread.waiting.get(token)
+export function takeAnswer(thread: ServingThread, outcome: WriteOutcome): Connection | undefined {
+  const waiting = thread.waiting.get(outcome.token)
   assert(waiting !== undefined, 'every accepted write gets exactly one outcome')
-  thread.waiting.delete(token)
-  const { connection, command, correlationId } = waiting
-  countDuration(thread.counters, command.code, 0, (thread.monotonicMs() - waiting.since) / 1000)
+  thread.waiting.delete(outcome.token)
+  return waiting.connection && answerWaiting(waiting.connection, waiting, outcome)
+}
+
+function answerWaiting(
+  connection: Connection,
+  { command, correlationId, since, wantsIndex }: Waiting,
+  { code, value, index, detail, frame }: Omit<WriteOutcome, 'token'>,
+): Connection | undefined {
+  const { thread } = connection
+  countDuration(thread.counters, command.code, 0, (thread.monotonicMs() - since) / 1000)
   const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, value, detail))
   if (text !== '') countError(thread.counters, command.code, text)
-  if (!connection || connection.closing) return undefined
+  if (connection.closing) return undefined
   if (code === 0 && index > connection.servedIndex) connection.servedIndex = index
   connection.writes--
   makeRoom(connection, frame?.length ?? 0)
   const { small, smallAt } = connection
   const writer = thread.dispatcher.searcher.writer
-  const shown = waiting.wantsIndex ? index : 0
+  const shown = wantsIndex ? index : 0
   let end = NO_ROOM
   if (text !== '') end = writeError(small, smallAt, small.length, correlationId, text)
   else if (frame) end = answerFrame(frame, correlationId, shown, small, smallAt, small.length)
@@ -179,7 +184,17 @@ export function takeStays(
   const read = thread.stayReads.get(token)
   assert(read !== undefined, 'the replica replies once to each read')
   thread.stayReads.delete(token)
-  const { connection, command, correlationId, since } = read
+  return read.connection && answerStays(read.connection, read, code, index, frame)
+}
+
+function answerStays(
+  connection: Connection,
+  { command, correlationId, since }: StayRead,
+  code: number,
+  index: number,
+  frame: Uint8Array | undefined,
+): Connection | undefined {
+  const { thread } = connection
   connection.pendingReads--
   countDuration(thread.counters, command.code, 1, (thread.monotonicMs() - since) / 1000)
   const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, 0))
@@ -195,6 +210,44 @@ export function takeStays(
   assert(end !== NO_ROOM, 'there is room for the answer')
   connection.smallAt = end
   return connection
+}
+
+/** Behind the deadline of the replica itself, which keeps it unless its thread waits for the disk (wal/inline-log.ts). */
+const EXPIRE_MS = FATE_MS + 100
+
+/** Answers writes and reads of stays that the replica has left unanswered. Called by the thread's timer. */
+export function expireUnanswered(thread: ServingThread, now: number): void {
+  const { waiting, stayReads } = thread
+  const oldest = Math.min(sinceOf(waiting), sinceOf(stayReads))
+  thread.isReplicaSilent = now - oldest >= UNANSWERED_MS
+  const touched = new Set<Connection>()
+  const outcome = { code: REFUSED.outcomeUnknown, value: 0, index: 0, detail: '', frame: undefined }
+  for (const [write, connection] of expired(waiting, now))
+    if (answerWaiting(connection, write, outcome)) touched.add(connection)
+  for (const [read, connection] of expired(stayReads, now))
+    if (answerStays(connection, read, REFUSED.notServing, 0, undefined)) touched.add(connection)
+  for (const connection of touched) sendAnswers(connection)
+}
+
+type Unanswered = { connection: Connection | undefined; readonly since: number }
+
+/** When the oldest one came: they are in this order. */
+function sinceOf(requests: ReadonlyMap<number, Unanswered>): number {
+  for (const { since } of requests.values()) return since
+  return Number.POSITIVE_INFINITY
+}
+
+/** Takes those that have waited for too long from their connections. What the replica still answers is dropped. */
+function* expired<Request extends Unanswered>(
+  requests: ReadonlyMap<number, Request>,
+  now: number,
+): Generator<[Request, Connection]> {
+  for (const request of requests.values()) {
+    if (now - request.since < EXPIRE_MS) return
+    const { connection } = request
+    request.connection = undefined
+    if (connection) yield [request, connection]
+  }
 }
 
 /** Sends collected replies and lets held frames continue. */

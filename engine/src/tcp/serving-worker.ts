@@ -36,7 +36,7 @@ import type { Connection, Principal, ServingThread, SlowRead } from './connectio
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher, NO_SOURCE } from './dispatch.ts'
 import { noteLoginFailure } from './login-failures.ts'
-import { sendAnswers, takeAnswer, takeStays } from './replies.ts'
+import { expireUnanswered, sendAnswers, takeAnswer, takeStays } from './replies.ts'
 import { createSlabs } from './slabs.ts'
 
 /** Options of a serving thread. */
@@ -188,6 +188,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     readMs: 0,
     leaderReads: options.leaderReads,
     draining: false,
+    isReplicaSilent: false,
   }
   listenTo(atRest(options.replica.bell), options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
   const timer = startTimer(thread, options.userTimeoutMs)
@@ -297,6 +298,7 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
     if (connection) touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)
+  thread.isReplicaSilent = false
 }
 
 function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeout {
@@ -314,6 +316,8 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
       if (token && role && wallMs >= token.expiresMs) updateRole(connection, token, wallMs)
     }
     if (thread.pendingReads.size > 0) expireReads(thread, now)
+    // The replica of a member does not wait for its disk.
+    if (!thread.cells) expireUnanswered(thread, now)
     thread.requestsThisTick = 0
   }, TIMER_MS)
 }

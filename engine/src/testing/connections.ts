@@ -52,6 +52,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
     tokens: [] as string[],
   }
   const thread: ServingThread = {
+    isReplicaSilent: false,
     memory,
     dispatcher,
     counters: createCounters(),

@@ -11,17 +11,19 @@ import { proposeBatch } from '../cluster/proposals.ts'
 import { tick } from '../cluster/replica.ts'
 import { addSink, createReplica, type Replica } from '../cluster/replica-state.ts'
 import type { StaysOfMachine } from '../cluster/stay-answers.ts'
+import type { Env } from '../env.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
 import { campaign, createRaft } from '../raft/raft.ts'
 import type { DigestMark } from '../store/apply-context.ts'
 import { beginCommand, COMMAND_HEADER_BYTES, KIND, timeOfCommand, timeSetBy, writeU32 } from '../store/command.ts'
 import type { LastSetTime } from '../store/set-time.ts'
 import { ANSWER_BYTES, beginProposal, createProposals, endProposal, takeProposals } from '../threads/writes.ts'
+import { createInlineLog } from '../wal/inline-log.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
 import { listLogFiles, replayEntries } from '../wal/scan.ts'
 import type { Wal, WalOptions } from '../wal/wal.ts'
 import { prepareNext } from '../wal/wal.ts'
-import { handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
+import { handleWalMessages, packWal, type ToWal, unpackWal, type WalThread } from '../wal/wal-thread.ts'
 import type { SimulatedDisk } from './disk.ts'
 import { IDENTITY, SMALL } from './log-fixture.ts'
 import { createSimulation, type Simulation } from './simulation.ts'
@@ -69,8 +71,10 @@ export type ToyOptions = {
   snapshotTakesMs?: number
   /** From 1, a leader records digests after writes. */
   featureLevel?: number
-  /** Whether a sync does not return. */
+  /** Whether a sync of the log thread does not return. */
   isHung?: () => boolean
+  /** The replica writes small groups itself, as that of a node alone does. */
+  writesInline?: boolean
   /** Whether a running snapshot leaves too few spare pages for a command. */
   lacksSparePages?: () => boolean
 }
@@ -117,20 +121,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
   const values = [...base.values]
   const times: { timeMs: number; day: number }[] = []
   const restored = restore(disk, opened.recovered, base, values, times)
-  const queue: ToWal[] = []
-  const thread: WalThread = {
-    wal: opened.wal,
-    flushThreshold: options.flushThreshold ?? 2000,
-    send: (message) => void env.schedule.after(0, () => onLogMessage(replica, message)),
-    monotonicMs: env.clock.monotonicMs,
-    isRefusing: false,
-    refusals: 0,
-  }
-  const flush = (): void => {
-    if (options.isHung?.()) return void env.schedule.after(10, flush)
-    handleWalMessages(thread, queue.splice(0))
-    prepareNext(thread.wal, 1024)
-  }
+  const log = createLog(env, disk, opened.wal, options, () => replica)
   let turn = 0
   let newestMark: DigestMark | undefined
   const known = { timeMs: times.at(-1)?.timeMs ?? 0, lastSet: undefined as LastSetTime | undefined }
@@ -207,11 +198,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         },
         retain: () => void snapshots.splice(0, snapshots.length - 2),
       },
-      log(message) {
-        // Data passed between threads is copied.
-        queue.push(structuredClone(message))
-        if (queue.length === 1) env.schedule.after(0, flush)
-      },
+      log,
       onFatal: (failure) => toy.failures.push(failure),
       onMaintained: () => undefined,
       onReserve: () => undefined,
@@ -235,6 +222,52 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
   }
   env.schedule.after(100, beat)
   return toy
+}
+
+/** The log thread, and the replica's part of it. @returns how a replica tells it something */
+function createLog(
+  env: Env,
+  disk: SimulatedDisk,
+  wal: Wal,
+  options: ToyOptions,
+  replica: () => Replica,
+): (message: ToWal) => void {
+  const queue: ToWal[] = []
+  const thread: WalThread = {
+    wal,
+    flushThreshold: options.flushThreshold ?? 2000,
+    lends: options.writesInline === true,
+    send: (message) =>
+      void env.schedule.after(options.writesInline ? 1 : 0, () => {
+        inline.onAnswer(message)
+        onLogMessage(replica(), message)
+        settle()
+      }),
+    monotonicMs: env.clock.monotonicMs,
+    isRefusing: false,
+    refusals: 0,
+  }
+  const flush = (): void => {
+    if (options.isHung?.()) return void env.schedule.after(10, flush)
+    handleWalMessages(thread, queue.splice(0))
+    prepareNext(thread.wal, 1024)
+  }
+  const toThread = (message: ToWal): void => {
+    // Data passed between threads is copied.
+    queue.push(structuredClone(message))
+    if (queue.length === 1) env.schedule.after(0, flush)
+  }
+  const inline = createInlineLog({
+    wal: { ...unpackWal(structuredClone(packWal(wal))), disk },
+    toThread,
+    onStored: (message) => onLogMessage(replica(), message),
+    onWaiting: () => void env.schedule.after(0, settle),
+    monotonicMs: env.clock.monotonicMs,
+  })
+  const settle = (): void => {
+    while (inline.settle() > 0);
+  }
+  return options.writesInline ? inline.send : toThread
 }
 
 type Known = { timeMs: number; lastSet: LastSetTime | undefined }

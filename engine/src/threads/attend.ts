@@ -12,11 +12,14 @@ export type Attention = {
    */
   readonly lingerMs: number
   readonly mayLinger: () => boolean
+  /** Ends a round, after all sources: what they had is in one piece now. @returns how much that was */
+  readonly settle: () => number
+  isAttending: boolean
 }
 
 /** Of a thread that waits in its event loop. */
 export function atRest(bell: Bell): Attention {
-  return { bell, sources: [], lingerMs: 0, mayLinger: () => false }
+  return { bell, sources: [], lingerMs: 0, mayLinger: () => false, settle: () => 0, isAttending: false }
 }
 
 export function listen<Message>(
@@ -37,18 +40,30 @@ export function listen<Message>(
   attend(attention)
 }
 
+/** Has `settle` called soon. */
+export function attendSoon(attention: Attention): void {
+  if (!attention.isAttending) setImmediate(attend, attention)
+}
+
 function attend(attention: Attention): void {
-  const { bell, sources, lingerMs, mayLinger } = attention
+  attention.isAttending = true
+  try {
+    if (!takeAll(attention)) setImmediate(attend, attention)
+  } finally {
+    attention.isAttending = false
+  }
+}
+
+/** @returns whether the thread may go back to its event loop */
+function takeAll({ bell, sources, lingerMs, mayLinger, settle }: Attention): boolean {
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
     let taken = 0
     for (const take of sources) taken += take()
+    while (settle() > 0) taken++
     const leftMs = endMs - performance.now()
-    if (leftMs <= 0 || !mayLinger()) {
-      if (!mayRest(bell, heard)) setImmediate(attend, attention)
-      return
-    }
+    if (leftMs <= 0 || !mayLinger()) return mayRest(bell, heard)
     if (taken === 0) waitForRing(bell, heard, leftMs)
   }
 }

@@ -10,6 +10,14 @@
 import { ERRORS } from '@vacancy/shared'
 import { type CommandWriter, createCommandWriter } from '../store/command.ts'
 
+/**
+ * How long a write waits for its outcome, within the 1,400 ms of a bridge
+ * (docs/design/consensus.md#outcome-of-a-proposal).
+ */
+export const FATE_MS = 1_200
+/** A sync that has not returned for this long may never return: no more writes are accepted. */
+export const UNANSWERED_MS = 2_500
+
 export const ANSWER_BYTES = 16
 /** What follows an answer. A frame has correlation id 0. */
 export const ATTACHED = { none: 0, text: 1, frame: 2 } as const

@@ -16,6 +16,7 @@ function startWith(options: WalOptions, flushThreshold: number) {
   const thread: WalThread = {
     wal: createWal(env, '/wal', IDENTITY, { index: 0, term: 0 }, options),
     flushThreshold,
+    lends: true,
     send: (message) => sent.push(message),
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,

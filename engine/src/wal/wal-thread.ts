@@ -4,6 +4,7 @@
  * While it waits for the disk the next group collects; there is no timer and no window to tune.
  */
 
+import { assert } from '@vacancy/shared'
 import { realDisk } from '../env.ts'
 import type { Failure } from '../failure.ts'
 import { ENTRY_HEADER_BYTES, type EntryBatch, entryLength, sliceBatch, viewOf } from '../raft/entry.ts'
@@ -12,11 +13,14 @@ import {
   appendGroup,
   closeWal,
   compactWal,
+  continueAt,
   fitsGroup,
   installWal,
   isFull,
   retryNext,
+  tailOf,
   type Wal,
+  type WalTail,
   walBytes,
 } from './wal.ts'
 
@@ -31,9 +35,17 @@ export function unpackWal(state: WalState): Wal {
   return { ...state, disk: realDisk, view: viewOf(state.buffer) }
 }
 
-export type WalOptionsOfThread = { readonly state: WalState; readonly flushThreshold: number }
+export type WalOptionsOfThread = {
+  readonly state: WalState
+  readonly flushThreshold: number
+  /** Whether the other side writes small groups itself (inline-log.ts). */
+  readonly lends: boolean
+}
 
-export type ToWal =
+/** `tail`: the sender has written to the log, which ends there now. */
+export type ToWal = { readonly tail?: WalTail } & Message
+
+type Message =
   | {
       readonly type: 'append'
       readonly token: number
@@ -63,6 +75,8 @@ export type FromWal =
       readonly entries: number
       readonly bytes: number
       readonly files: number
+      /** Lent to a sender that has the answer to all it sent (inline-log.ts). */
+      readonly tail?: WalTail | undefined
     }
   /**
    * No room for this token's entries, nor for any token behind it: those are dropped without a message of their own.
@@ -89,6 +103,7 @@ export type FromWal =
 export type WalThread = {
   readonly wal: Wal
   readonly flushThreshold: number
+  readonly lends: boolean
   readonly send: (message: FromWal) => void
   readonly monotonicMs: () => number
   /** Set by a full disk until `resume`: entries are refused, votes are not. */
@@ -97,7 +112,7 @@ export type WalThread = {
   refusals: number
 }
 
-type Append = Extract<ToWal, { type: 'append' }>
+type Append = Extract<Message, { type: 'append' }>
 
 /** Each batch is a record of its own; so many headers still fit the buffer beside 1 MiB of entries. */
 const BATCHES_MAX = 8_192
@@ -124,6 +139,10 @@ type Gathering = {
 export function handleWalMessages(thread: WalThread, queue: readonly ToWal[]): void {
   let group: Gathering | undefined
   for (const message of queue) {
+    if (message.tail) {
+      assert(!group, 'the end of the log is lent when all is answered')
+      continueAt(thread.wal, message.tail)
+    }
     if (message.type === 'append') {
       group = gather(thread, group, message)
       continue
@@ -214,7 +233,8 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   }
   const syncMs = thread.monotonicMs() - started
   const { wholeToken: token, entries } = group
-  thread.send({ type: 'stored', token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length })
+  const tail = thread.lends ? tailOf(wal) : undefined
+  thread.send({ type: 'stored', token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length, tail })
   return true
 }
 
@@ -227,7 +247,7 @@ function committedTo({ hardState }: Wal, { index }: SnapshotMark): HardState {
   return { ...hardState, commit: Math.max(hardState.commit, index) }
 }
 
-function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
+function handleOne(thread: WalThread, message: Exclude<Message, Append>): void {
   const { wal } = thread
   switch (message.type) {
     case 'mark':

@@ -8,9 +8,10 @@ import { createBell, createPipes, createSender, type PipeEnd } from '../pipe.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
 import { atRest, listen } from '../threads/attend.ts'
+import { createInlineLog } from './inline-log.ts'
 import { createWal, openWal } from './open.ts'
 import { FROM_WAL, TO_WAL } from './wal-pipe.ts'
-import { type FromWal, packWal, type ToWal } from './wal-thread.ts'
+import { type FromWal, packWal, type ToWal, unpackWal } from './wal-thread.ts'
 import type { LogOfThread } from './wal-worker.ts'
 
 const OPTIONS = { fileBytes: 256 * 1024, reserveBytes: 1024 }
@@ -30,7 +31,7 @@ function start(change: (state: ReturnType<typeof packWal>) => void = silent) {
   change(state)
   const [end, replica] = createPipes(createBell(), createBell())
   const worker = new Worker(new URL('./wal-worker.ts', import.meta.url), { trackUnmanagedFds: false })
-  worker.postMessage({ state, flushThreshold: 1000, replica } satisfies LogOfThread, [replica.port])
+  worker.postMessage({ state, flushThreshold: 1000, lends: true, replica } satisfies LogOfThread, [replica.port])
   return { folder, worker, end, send: createSender(end, TO_WAL) }
 }
 
@@ -71,6 +72,39 @@ test('the thread stores its messages, reports up to which token, and closes the 
   expect(recovered.firstIndex).toBeGreaterThan(1)
   expect(replayTexts(env.disk, recovered.scan)).toEqual(texts.slice(recovered.firstIndex - 1))
   expect(recovered.hardState.commit).toBe(6000)
+})
+
+test('the thread continues behind what its sender has written itself', async () => {
+  const { folder, end, send } = start()
+  const batches = [entries(1, 1, 1), entries(2, 3, 1), entries(5, 2, 1), entries(7, 40, 1)]
+  const state = packWal(openWal(env, folder, IDENTITY, { ...OPTIONS, isClean: true }).wal)
+  const stored: string[] = []
+  const inline = createInlineLog({
+    wal: unpackWal(state),
+    toThread: (message) => send(message),
+    onStored: ({ token }) => stored.push(`sender ${token}`),
+    onWaiting: () => undefined,
+    monotonicMs: () => 0,
+  })
+  let token = 0
+  const next = () => {
+    const batch = batches[token++]
+    if (batch) inline.send(append(token, [batch], 0))
+    inline.settle()
+    if (token === batches.length) inline.send({ type: 'close' })
+  }
+  await new Promise<void>((resolve) => {
+    listen(atRest(end.bell), end, FROM_WAL, (message) => {
+      inline.onAnswer(message)
+      if (message.type === 'closed') return resolve()
+      if (message.type === 'stored') stored.push(`thread ${message.token}`)
+      while (token < batches.length) next()
+    })
+    next()
+  })
+  expect(stored).toEqual(['thread 1', 'sender 2', 'sender 3', 'thread 4'])
+  const { recovered } = openWal(env, folder, IDENTITY, { ...OPTIONS, isClean: true })
+  expect(replayTexts(env.disk, recovered.scan)).toEqual(batchTexts(batches))
 })
 
 test('a failed write ends the conversation with disk_failed, and nothing is confirmed', async () => {

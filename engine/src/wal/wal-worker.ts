@@ -32,10 +32,10 @@ function run(thread: WalThread, replica: PipeEnd): void {
   }
 }
 
-function start({ replica, state, flushThreshold }: LogOfThread): void {
+function start({ replica, state, flushThreshold, lends }: LogOfThread): void {
   const send = createSender<FromWal>(replica, FROM_WAL)
   const monotonicMs = () => performance.now()
-  const thread = { wal: unpackWal(state), flushThreshold, send, monotonicMs, isRefusing: false, refusals: 0 }
+  const thread = { wal: unpackWal(state), flushThreshold, lends, send, monotonicMs, isRefusing: false, refusals: 0 }
   try {
     run(thread, replica)
   } catch (error) {

@@ -146,6 +146,32 @@ export function buildWal(disk: Disk, directory: string, identity: LogIdentity, o
   }
 }
 
+/** Where the next group goes and what it continues: all that a group changes. Another thread can continue with it. */
+export type WalTail = Pick<
+  Wal,
+  'descriptor' | 'offset' | 'dirtyBytes' | 'sequence' | 'chain' | 'group' | 'hardState' | 'lastIndex'
+> & { readonly file: Omit<LogFile, 'path'> }
+
+export function tailOf(wal: Wal): WalTail {
+  const { descriptor, offset, dirtyBytes, sequence, chain, group, hardState, lastIndex } = wal
+  const { path: _path, ...file } = lastFile(wal)
+  return { descriptor, offset, dirtyBytes, sequence, chain, group, hardState, lastIndex, file }
+}
+
+/** Continues with a tail from another thread. The last file may be a new one. */
+export function continueAt(wal: Wal, { file, ...rest }: WalTail): void {
+  const known = lastFile(wal)
+  assert(rest.sequence >= wal.sequence && file.sequence >= known.sequence, 'a log continues forward')
+  Object.assign(wal, rest)
+  if (known.sequence === file.sequence) known.lastIndex = file.lastIndex
+  else wal.files.push({ ...file, path: join(wal.directory, logFileName(file.sequence, file.firstIndex)) })
+}
+
+/** Whether a group can follow at once, without another file. */
+export function fitsFile(wal: Wal, group: Group): boolean {
+  return !wal.isEnded && wal.dirtyBytes === 0 && wal.offset + groupBytes(group) <= entriesEnd(wal)
+}
+
 /**
  * Whether a group that holds `bytes` of entries may take another batch: the bound of
  * docs/design/storage.md#group-commit.
@@ -240,13 +266,17 @@ function lastFileBytes(wal: Wal): number {
   return lastFile(wal).bytes
 }
 
+/** Where the reserve of the last file begins. */
+function entriesEnd(wal: Wal): number {
+  return lastFileBytes(wal) - wal.reserveBytes
+}
+
 /** Sees to it that the group fits behind `wal.offset`, in this file or the next. */
 function makeRoom(wal: Wal, group: Group, bytes: number): boolean {
   if (wal.dirtyBytes > 0 && !wipe(wal)) return false
-  const limit = lastFileBytes(wal) - wal.reserveBytes
-  if (!wal.isEnded && wal.offset + bytes <= limit) return true
+  if (!wal.isEnded && wal.offset + bytes <= entriesEnd(wal)) return true
   if (fillNext(wal) && startFile(wal)) {
-    assert(wal.offset + bytes <= lastFileBytes(wal) - wal.reserveBytes, 'a group fits an empty log file')
+    assert(wal.offset + bytes <= entriesEnd(wal), 'a group fits an empty log file')
     return true
   }
   // docs/design/storage.md#group-commit: votes and terms are stored on a full disk too, and so is a mark, which lets
