@@ -159,6 +159,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     mayLinger: () => !replica.isStopping && !replica.isApplying,
     settle: () => inline?.settle() ?? 0,
     isAttending: false,
+    heard: 0,
   }
   const isClosed = new Promise<boolean>((resolve) => {
     listen(attention, threads.walEnd, FROM_WAL, (message) => {

@@ -109,6 +109,10 @@ export type ServingThread = {
   readonly monotonicMs: () => number
   /** Schedules the batches for the replica to be sent at the end of this turn. */
   readonly scheduleBatches: () => void
+  /** Sends them at once: a search begins, which takes longer than to send them. */
+  readonly sendBatches: () => void
+  /** Takes the answers of the replica that have come during this turn. */
+  readonly takeAnswers: () => void
   /** Reads that take at least this long are reported. */
   readonly slowMs: number
   readonly slow: (read: SlowRead) => void

@@ -65,6 +65,16 @@ test('the replies to all frames of one chunk leave with one write, in order', ()
   ])
 })
 
+test('before a search begins, writes of its turn go to the replica, and what it has answered is sent', () => {
+  const writer = connect()
+  const reader = connect({}, writer)
+  writer.send(setRooms(WRITES_FROM))
+  reader.send(exists(1))
+  expect(writer.seen.order).toEqual(['take', 'take'])
+  reader.send(frame('SEARCHPROP', { segment: 'alpine', limit: 2 }, 2), frame('SEARCHPROP', { segment: 'alpine' }, 3))
+  expect(writer.seen.order.slice(2)).toEqual(['take', 'send', 'send'])
+})
+
 test('a frame in two chunks has one reply, after its end', () => {
   const client = connect()
   const bytes = exists(1)

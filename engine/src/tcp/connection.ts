@@ -145,8 +145,10 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
 }
 
 function onData(connection: Connection, chunk: Buffer): void {
-  if (connection.closing) return
   const { thread } = connection
+  // A turn may bring searches of many connections. Writers do not wait for all of them.
+  thread.takeAnswers()
+  if (connection.closing) return
   count(thread.counters, COUNTER.bytesReceived, chunk.length)
   splitFrames(connection.splitter, chunk, connection.sink)
   afterFrames(connection)
@@ -260,6 +262,7 @@ function read(connection: Connection, command: CommandSpec, frame: Frame, waited
   const { correlationId } = frame
   const { dispatcher } = thread
   if (command.group === 'stays') return readStays(connection, command, correlationId)
+  if (isSearch(command)) thread.sendBatches()
   const { searcher } = dispatcher
   const { memory, reader } = dispatcher.view
   // A snapshot of another node is replacing the state (store/version.ts).

@@ -17,7 +17,7 @@ import { createSender, type PipeEnd } from '../pipe.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
-import { atRest, listen as listenTo } from '../threads/attend.ts'
+import { atRest, attendNow, listen as listenTo } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
@@ -175,6 +175,8 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     requestBytesMax: 65_536,
     skipBytesMax: SKIP_BYTES_MAX,
     monotonicMs,
+    sendBatches,
+    takeAnswers: () => attendNow(attention),
     scheduleBatches: () => {
       if (isScheduled) return
       isScheduled = true
@@ -190,7 +192,8 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     draining: false,
     isReplicaSilent: false,
   }
-  listenTo(atRest(options.replica.bell), options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
+  const attention = atRest(options.replica.bell)
+  listenTo(attention, options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
   const timer = startTimer(thread, options.userTimeoutMs)
   const server = listen(options, thread, open, send)
   return (message) => {

@@ -46,6 +46,8 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
     stepMs: 0,
     slow: [] as unknown[],
     batches: 0,
+    /** What went to the replica and was taken from it. */
+    order: [] as ('send' | 'take')[],
     nowMs: 1_000,
     principal: undefined as Principal | undefined,
     isTooOften: false,
@@ -74,6 +76,8 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
       return seen.nowMs
     },
     scheduleBatches: () => void seen.batches++,
+    sendBatches: () => void seen.order.push('send'),
+    takeAnswers: () => void seen.order.push('take'),
     slowMs: 0,
     slow: ({ command, milliseconds, rows, traceId }) =>
       void seen.slow.push([command, milliseconds, rows, ...(traceId === null ? [] : [traceId])]),
@@ -121,8 +125,9 @@ function createSocket() {
   }
 }
 
-export function connect(options: Options = {}) {
-  const world = createThread(options)
+/** @param beside a client of the same thread */
+export function connect(options: Options = {}, beside?: ReturnType<typeof createThread>) {
+  const world = beside ?? createThread(options)
   const link = createSocket()
   const connection = openConnection(world.thread, link.socket as unknown as Socket)
   return {

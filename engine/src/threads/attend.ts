@@ -15,11 +15,13 @@ export type Attention = {
   /** Ends a round, after all sources: what they had is in one piece now. @returns how much that was */
   readonly settle: () => number
   isAttending: boolean
+  /** Rings of the bell when it last looked. */
+  heard: number
 }
 
 /** Of a thread that waits in its event loop. */
 export function atRest(bell: Bell): Attention {
-  return { bell, sources: [], lingerMs: 0, mayLinger: () => false, settle: () => 0, isAttending: false }
+  return { bell, sources: [], lingerMs: 0, mayLinger: () => false, settle: () => 0, isAttending: false, heard: 0 }
 }
 
 export function listen<Message>(
@@ -40,6 +42,11 @@ export function listen<Message>(
   attend(attention)
 }
 
+/** Takes what has come meanwhile, before its event does. */
+export function attendNow(attention: Attention): void {
+  if (rings(attention.bell) !== attention.heard) attend(attention)
+}
+
 /** Has `settle` called soon. */
 export function attendSoon(attention: Attention): void {
   if (!attention.isAttending) setImmediate(attend, attention)
@@ -55,10 +62,12 @@ function attend(attention: Attention): void {
 }
 
 /** @returns whether the thread may go back to its event loop */
-function takeAll({ bell, sources, lingerMs, mayLinger, settle }: Attention): boolean {
+function takeAll(attention: Attention): boolean {
+  const { bell, sources, lingerMs, mayLinger, settle } = attention
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
+    attention.heard = heard
     let taken = 0
     for (const take of sources) taken += take()
     while (settle() > 0) taken++
