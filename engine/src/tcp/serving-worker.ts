@@ -95,6 +95,8 @@ export type FromServing =
 
 const decoder = new TextDecoder()
 const TIMER_MS = 50
+/** A timer this late is no sign of a silent replica. */
+const STALL_MICROS = 500_000
 const SLOW_MS = 20
 const FRAME_BYTES_MAX = 65_536 + 300 + 6
 const SKIP_BYTES_MAX = 1 << 20
@@ -319,8 +321,8 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
       if (token && role && wallMs >= token.expiresMs) updateRole(connection, token, wallMs)
     }
     if (thread.pendingReads.size > 0) expireReads(thread, now)
-    // The replica of a member does not wait for its disk.
-    if (!thread.cells) expireUnanswered(thread, now)
+    // The replica of a member does not wait for its disk. After a stall of the process it answers first.
+    if (!thread.cells && stallMicros < STALL_MICROS) expireUnanswered(thread, now)
     thread.requestsThisTick = 0
   }, TIMER_MS)
 }
