@@ -2,9 +2,9 @@
  * The log of a node alone while few write: its replica thread writes and syncs itself, without the log thread. Waking a
  * thread and being woken by it takes about as long as the sync.
  *
- * The log thread lends the end of the log with the answer to an append (`WalTail`), and goes on to prepare the next
- * file. Whatever is sent to it carries the end back. So one thread at a time writes behind the end: this one only while
- * it has the answer to all that it sent.
+ * The log thread lends the end of the log with the answer to an append (`WalTail`) when it has nothing to prepare.
+ * Whatever is sent to it carries the end back. So one thread at a time writes behind the end: this one only while it has
+ * the answer to all that it sent.
  *
  * Larger groups go to the log thread, which syncs them while the replica prepares the next one. So do all groups on a
  * slow disk, and those that need a new file.

@@ -17,6 +17,7 @@ import {
   fitsGroup,
   installWal,
   isFull,
+  isPreparing,
   retryNext,
   tailOf,
   type Wal,
@@ -233,7 +234,8 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   }
   const syncMs = thread.monotonicMs() - started
   const { wholeToken: token, entries } = group
-  const tail = thread.lends ? tailOf(wal) : undefined
+  // Not while it has the next file to prepare: the other side knows the size of the log from its answers.
+  const tail = thread.lends && !isPreparing(wal) ? tailOf(wal) : undefined
   thread.send({ type: 'stored', token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length, tail })
   return true
 }

@@ -391,6 +391,11 @@ function discardNext(wal: Wal, descriptor: number): void {
   wal.next = { state: 'full' }
 }
 
+/** Whether `prepareNext` has more to do. */
+export function isPreparing({ next }: Wal): boolean {
+  return next.state === 'absent' || next.state === 'filling'
+}
+
 export function isFull(wal: Wal): boolean {
   return wal.next.state === 'full' || wal.isEnded || wal.dirtyBytes > 0
 }
