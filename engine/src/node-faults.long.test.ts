@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { encodeRequest } from '@vacancy/shared/wire'
 import {
   answerTo,
@@ -21,6 +22,7 @@ import {
   temporaryFolder,
   type WireClient,
 } from '@vacancy/testkit/node'
+import { createRandom } from '@vacancy/testkit/random'
 import { until } from '@vacancy/testkit/until'
 import { expect, test } from 'vitest'
 import { nodesOfTest } from './testing/nodes-of-test.ts'
@@ -153,6 +155,50 @@ test.skipIf(!mayMount)(
     })
   },
 )
+
+test('a node that is killed loses no acknowledged write, whether one client writes or many', async () => {
+  const seed = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
+  const random = createRandom(seed)
+  const folder = folderOfTest()
+  const run = { folder, config: { wal_file_bytes: 4 << 20 } }
+  const acknowledged: string[] = []
+  let next = 0
+  for (let life = 0; life < 6; life++) {
+    const node = await start(run)
+    const clients = await Promise.all(Array.from({ length: 24 }, () => connectTo(node)))
+    // Replica and log thread take turns with the log as the number of writers changes.
+    let writers = 1
+    const write = async (client: WireClient, place: number) => {
+      while (writers > 0) {
+        if (place >= writers) {
+          await setTimeout(2)
+          continue
+        }
+        const propertyId = `hotel_${next++}`
+        const reply = await ask(client, 'SETPROP', somewhere(propertyId)).catch(() => undefined)
+        // The connection is lost.
+        if (!reply) return
+        if (reply.ok) acknowledged.push(propertyId)
+      }
+    }
+    const all = Promise.all(clients.map(write))
+    for (let turn = 2 + random.below(20); turn > 0; turn--) {
+      writers = [1, 4, 24][random.below(3)] ?? 1
+      const enough = acknowledged.length + 1 + random.below(150)
+      while (acknowledged.length < enough) await setTimeout(1)
+    }
+    await node.kill()
+    writers = 0
+    await all
+  }
+  const client = await connectTo(await start(run))
+  const lost: string[] = []
+  for (const propertyId of acknowledged) {
+    const { exists } = await succeed(client, 'PROPEXIST', { propertyId })
+    if (!exists) lost.push(propertyId)
+  }
+  expect(lost, `seed ${seed}`).toEqual([])
+}, 240_000)
 
 test.skipIf(!mayMount)('a data folder that became read-only ends the start with 64, without any change', async () => {
   const folder = folderOfTest()
