@@ -60,8 +60,8 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
 
   /** @returns false when the log thread must do it; nothing is in the log then */
   const store = (appends: readonly Append[]): boolean => {
-    const last = appends.at(-1)
-    if (!isLent || !last) return false
+    if (!isLent) return false
+    const last = appends.at(-1) as Append
     const batches = appends.flatMap((append) => append.entries)
     const entries = batches.reduce((sum, { count }) => sum + count, 0)
     const bytes = batches.reduce((sum, batch) => sum + batch.bytes.length, 0)
@@ -91,8 +91,9 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
       post(message)
     },
     settle() {
+      if (waiting.length === 0) return 0
       const appends = waiting.splice(0)
-      if (appends.length > 0 && !store(appends)) for (const append of appends) post(append)
+      if (!store(appends)) for (const append of appends) post(append)
       return appends.length
     },
     onAnswer(message) {
