@@ -1,6 +1,7 @@
 /** How a thread with an event loop receives from pipes. */
 
 import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, waitForRing } from '../pipe.ts'
+import { createVigil, staysAwake, type Vigil } from './vigil.ts'
 
 export type Attention = {
   readonly bell: Bell
@@ -12,8 +13,11 @@ export type Attention = {
    */
   readonly lingerMs: number
   readonly mayLinger: () => boolean
+  /** Whether only clients can ring: it may stay awake for their next requests (vigil.ts). */
+  readonly mayStayAwake: () => boolean
   /** Ends a round, after all sources: what they had is in one piece now. @returns how much that was */
   readonly settle: () => number
+  readonly vigil: Vigil
   isAttending: boolean
   /** Rings of the bell when it last looked. */
   heard: number
@@ -21,7 +25,18 @@ export type Attention = {
 
 /** Of a thread that waits in its event loop. */
 export function atRest(bell: Bell): Attention {
-  return { bell, sources: [], lingerMs: 0, mayLinger: () => false, settle: () => 0, isAttending: false, heard: 0 }
+  const never = () => false
+  return {
+    bell,
+    sources: [],
+    lingerMs: 0,
+    mayLinger: never,
+    mayStayAwake: never,
+    vigil: createVigil(),
+    settle: () => 0,
+    isAttending: false,
+    heard: 0,
+  }
 }
 
 export function listen<Message>(
@@ -63,7 +78,7 @@ function attend(attention: Attention): void {
 
 /** @returns whether the thread may go back to its event loop */
 function takeAll(attention: Attention): boolean {
-  const { bell, sources, lingerMs, mayLinger, settle } = attention
+  const { bell, sources, lingerMs, mayLinger, mayStayAwake, settle } = attention
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
@@ -73,6 +88,7 @@ function takeAll(attention: Attention): boolean {
     while (settle() > 0) taken++
     const leftMs = endMs - performance.now()
     if (leftMs <= 0 || !mayLinger()) return mayRest(bell, heard)
-    if (taken === 0) waitForRing(bell, heard, leftMs)
+    if (taken > 0 || (mayStayAwake() && staysAwake(attention.vigil, bell, heard))) continue
+    waitForRing(bell, heard, leftMs)
   }
 }

@@ -37,6 +37,8 @@ export type InlineLog = {
   readonly send: (message: ToWal) => void
   /** Stores the appends that were sent, as one group, here or in the log thread. @returns how many they were */
   readonly settle: () => number
+  /** Whether the end is lent: the log thread has nothing to do. */
+  readonly mayStore: () => boolean
   /** Sees each answer of the log thread first. */
   readonly onAnswer: (message: FromWal) => void
 }
@@ -96,6 +98,7 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
       if (!store(appends)) for (const append of appends) post(append)
       return appends.length
     },
+    mayStore: () => isLent,
     onAnswer(message) {
       if (message.type === 'refused') refusals++
       if (message.type !== 'stored') return
