@@ -18,7 +18,7 @@ import { maintain } from '../../engine/src/cluster/daily-maintenance.ts'
 import { pump } from '../../engine/src/cluster/hand-over.ts'
 import { onLogMessage } from '../../engine/src/cluster/log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from '../../engine/src/cluster/maintenance.ts'
-import { createMember, handOverAtEnd, onSwitched } from '../../engine/src/cluster/member.ts'
+import { beat, createMember, handOverAtEnd, onSwitched } from '../../engine/src/cluster/member.ts'
 import { isReady, type Member } from '../../engine/src/cluster/member-state.ts'
 import { proposeBatch } from '../../engine/src/cluster/proposals.ts'
 import { requestReads } from '../../engine/src/cluster/reads.ts'
@@ -605,11 +605,13 @@ function become(
       memoryBudget: knobs.memoryBudget > 0 ? knobs.memoryBudget + (node.number % 3) * 50_000 : memoryBudgetOf(store),
     },
   )
-  const beat = (): void => {
+  const { member } = driver
+  const onTick = (): void => {
     tick(replica)
-    env.schedule.after(TICK_MS, beat)
+    beat(member)
+    env.schedule.after(TICK_MS, onTick)
   }
-  env.schedule.after(TICK_MS, beat)
+  env.schedule.after(TICK_MS, onTick)
   pump(replica)
   applyCommitted(replica)
 }

@@ -33,7 +33,7 @@ import { bytesOfHex, createPeers, eventsOf, type Peers } from '../transport/peer
 import { openTlsTransport, type TlsTransport } from '../transport/tls-transport.ts'
 import type { StreamCounters, TransportCounters } from '../transport/transport-state.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
-import { createMember, handOverAtEnd, onSwitched, stopMember } from './member.ts'
+import { beat, createMember, handOverAtEnd, onSwitched, stopMember } from './member.ts'
 import { type AdminAnswer, type Member, type MemberParts, publishFacts } from './member-state.ts'
 import { clusterStatus } from './member-status.ts'
 import type { FromReplica } from './messages.ts'
@@ -53,6 +53,8 @@ export type ShardPart = {
   join(node: RecoveredNode, replica: Replica, toBulk: (message: ToBulk) => void): void
   /** Loads a new certificate. If it is unusable, the old one stays in force. */
   reload(): void
+  /** Called with each tick of the replica. */
+  beat(): void
   sendStatus(): void
   request(what: AdminRequest, onAnswer: (answer: AdminAnswer) => void): void
   dial(nodes: Member['dialled']): void
@@ -100,6 +102,7 @@ export async function openShardPart(
         env.log.error({ err: error }, 'cluster certificate not replaced, the old one stays in force')
       }
     },
+    beat: () => beat(present().member),
     sendStatus: () =>
       send({ type: 'cluster', status: clusterStatus(present().member), resolver: resolverStatus(side) }),
     request: (what, onAnswer) => requestAdmin(present().member, what, onAnswer),

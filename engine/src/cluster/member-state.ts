@@ -105,9 +105,10 @@ export type Member = MemberParts &
     /** Message of the snapshot that is being received: stepped once the snapshot is complete. */
     offered: SnapshotOffer | undefined
     nextAdmin: number
-    nextTickMs: number
     lastTickMs: number
-    nextBeatMs: number
+    /** How many ticks its timer sleeps before the one that it wakes for. */
+    ticksAsleep: number
+    cancelTimer: () => void
     nextReportMs: number
     /**
      * Ticks until this node campaigns because the leader's process is gone; 0 for none

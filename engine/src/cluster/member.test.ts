@@ -21,7 +21,7 @@ import { decodeFrame, type PeerFrame } from '../transport/frames.ts'
 import { createPeers } from '../transport/peers.ts'
 import type { ToWal } from '../wal/wal-thread.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
-import { createMember, handOverAtEnd } from './member.ts'
+import { beat, createMember, handOverAtEnd } from './member.ts'
 import { type AdminAnswer, FAST_CAMPAIGN_TICKS, type MemberParts } from './member-state.ts'
 import { proposeBatch } from './proposals.ts'
 import { addSink, createReplica, type ReplicaParts } from './replica-state.ts'
@@ -163,6 +163,7 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
     const due = timers.filter(({ atMs }) => atMs <= now.monotonicMs)
     timers.splice(0, timers.length, ...timers.filter(({ atMs }) => atMs > now.monotonicMs))
     for (const { run } of due) run()
+    beat(member)
   }
   /** Ticks during which all peers answer a leader. */
   const pass = (ticks: number) => {

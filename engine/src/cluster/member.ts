@@ -18,6 +18,7 @@ import {
   reportSnapshot,
   reportUnreachable,
   tick,
+  ticksToAct,
   transferLeader,
 } from '../raft/raft.ts'
 import { encodeBulkLoad, encodeSettings, KIND } from '../store/command.ts'
@@ -74,9 +75,6 @@ import {
   tickReceiver,
   tickSender,
 } from './transfer.ts'
-
-/** Interval of the checks of membership, samples and health. */
-const BEAT_MS = 100
 
 const FAST_CAMPAIGNS_MAX = 5
 
@@ -138,9 +136,9 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     }),
     offered: undefined,
     nextAdmin: 1,
-    nextTickMs: now + options.tickMs,
     lastTickMs: now,
-    nextBeatMs: now,
+    ticksAsleep: 0,
+    cancelTimer: () => undefined,
     nextReportMs: now,
     campaignIn: 0,
     deathTerm: 0,
@@ -160,12 +158,16 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
   peers.raftId = raft.id
   peers.nodeOf = (id) => nodeOf(member, id)
   peers.handler = {
-    onFrame: (peer, frame) => onFrame(member, peer, frame),
+    onFrame: (peer, frame) => {
+      countTicks(member)
+      onFrame(member, peer, frame)
+    },
     onOpen: (peer, stream) => {
       if (stream === 'control') reportTo(member, peer)
     },
     onClosed: (peer, stream, isDead) => {
       if (stream === 'control') onPeerGone(member, peer, isDead)
+      if (member.campaignIn > 0) wake(member)
       if (stream === 'bulk') onSourceLost(member.receiver, peer)
       const id = idOf(member, peer)
       // The node may return with another program version or another memory size.
@@ -275,13 +277,52 @@ export function stopMember(member: Member): void {
 
 // Time
 
+/**
+ * The timer of the ticks. While nothing is under way ticks only count: it sleeps until one does more, and those before
+ * are counted when it wakes (docs/design/consensus.md#ticks).
+ */
 function schedule(member: Member): void {
   const { env, tickMs } = member
-  env.schedule.after(tickMs, () => {
+  const ticks = isQuiet(member) ? ticksToNext(member) : 1
+  member.ticksAsleep = ticks - 1
+  member.cancelTimer = env.schedule.after(ticks * tickMs, () => {
     if (member.isStopped) return
     onTimer(member)
     schedule(member)
   })
+}
+
+function isQuiet({ replica, reads, campaignIn }: Member): boolean {
+  const { raft, handOvers } = replica
+  const hasLeader = raft.role === 'leader' || (raft.role === 'follower' && raft.leader !== 0)
+  const isChanging = raft.transferTarget !== 0 || campaignIn > 0
+  const hasWrites = raft.applied < raft.lastIndex || handOvers.length > 0
+  return hasLeader && !isChanging && !hasWrites && reads.waiting.size === 0 && reads.inFlight.size === 0
+}
+
+function ticksToNext({ env, replica, reads, tickMs }: Member): number {
+  const toRound = Math.ceil((reads.nextRoundMs - env.clock.monotonicMs()) / tickMs)
+  return Math.max(1, Math.min(ticksToAct(replica.raft), toRound))
+}
+
+/** Counts the ticks that have passed while the timer sleeps. */
+function countTicks(member: Member): void {
+  if (member.ticksAsleep === 0) return
+  const { env, replica, tickMs } = member
+  const passed = Math.floor((env.clock.monotonicMs() - member.lastTickMs) / tickMs)
+  for (let due = Math.min(member.ticksAsleep, passed); due > 0; due--) {
+    member.ticksAsleep--
+    member.lastTickMs += tickMs
+    tick(replica.raft)
+  }
+}
+
+/** Something is under way again: the next tick comes in time. */
+function wake(member: Member): void {
+  if (member.ticksAsleep === 0 || member.isStopped) return
+  countTicks(member)
+  member.cancelTimer()
+  schedule(member)
 }
 
 /**
@@ -289,6 +330,7 @@ function schedule(member: Member): void {
  */
 function onTimer(member: Member): void {
   const { env, replica, tickMs } = member
+  countTicks(member)
   const now = env.clock.monotonicMs()
   const sinceTick = now - member.lastTickMs
   if (sinceTick >= tickMs * 0.9) {
@@ -297,10 +339,13 @@ function onTimer(member: Member): void {
     member.lastTickMs = now
     campaignAfterDeath(member)
   }
+  settle(member)
+}
+
+function settle(member: Member): void {
   tickReads(member.reads)
-  if (now >= member.nextBeatMs) beat(member, now)
-  pump(replica)
-  applyCommitted(replica)
+  pump(member.replica)
+  applyCommitted(member.replica)
   publishFacts(member)
 }
 
@@ -324,8 +369,11 @@ function campaignAfterDeath(member: Member): void {
   campaign(raft)
 }
 
-function beat(member: Member, now: number): void {
-  member.nextBeatMs = now + BEAT_MS
+/** Checks membership, samples and health. Called with each tick of the replica, ten times a second. */
+export function beat(member: Member): void {
+  if (member.isStopped) return
+  const now = member.env.clock.monotonicMs()
+  countTicks(member)
   tickMembership(member.membership)
   expireAdmin(member, now)
   beginShard(member)
@@ -335,9 +383,12 @@ function beat(member: Member, now: number): void {
   tickLoads(member.loads)
   proceed(member.loader)
   if (member.replica.raft.role === 'leader') tickSender(member.sender)
-  if (now < member.nextReportMs) return
-  member.nextReportMs = now + REPORT_EVERY_MS
-  reportToPeers(member)
+  if (now >= member.nextReportMs) {
+    member.nextReportMs = now + REPORT_EVERY_MS
+    reportToPeers(member)
+  }
+  settle(member)
+  if (!isQuiet(member)) wake(member)
 }
 
 /**

@@ -83,7 +83,8 @@ import { staysOf } from './stay-answers.ts'
 const TICK_MS = 100
 /** Timers and messages of other threads are late by so much at most. */
 const LINGER_MS = 1
-const STATUS_MS = 250
+/** Of so many ticks one sends the status: a timer of its own would wake the thread more often. */
+const STATUS_TICKS = 3
 const RULES_MS = 2_000
 /** Rows to sum per tick, some milliseconds of work (apply.ts). */
 const SUMMED_ROWS = 512
@@ -191,9 +192,13 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     seconds: (env.clock.monotonicMs() - startedMs) / 1000,
   })
   releaseMemory()
+  let ticks = 0
   const timers = [
-    setInterval(() => tick(replica), TICK_MS),
-    setInterval(() => sendStatus(replica, shard, send), STATUS_MS),
+    setInterval(() => {
+      tick(replica)
+      shard?.beat()
+      if (++ticks % STATUS_TICKS === 0) sendStatus(replica, shard, send)
+    }, TICK_MS),
     setInterval(() => checkLock(node.directory), LOCK_LOOK_MS),
     startScrubbing(threads),
     // A full disk may have refused the entries.

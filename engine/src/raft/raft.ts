@@ -118,6 +118,12 @@ export function tick(raft: Raft): void {
   campaign(raft)
 }
 
+/** The number of the next tick that does more than count, from 1, if nothing else happens before. */
+export function ticksToAct({ role, electionElapsed, electionTimeout, heartbeatElapsed, config }: Raft): number {
+  if (role !== 'leader') return electionTimeout - electionElapsed
+  return Math.min(config.electionTicks - electionElapsed, config.heartbeatTicks - heartbeatElapsed)
+}
+
 function tickLeader(raft: Raft): void {
   tickTransfer(raft)
   if (raft.electionElapsed >= raft.config.electionTicks) checkQuorum(raft)
