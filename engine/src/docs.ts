@@ -266,7 +266,7 @@ function metricsPage(): string {
   return page(
     'Metrics of a node',
     '`engine/src/metrics.ts`',
-    '`GET /metrics` returns the text format of Prometheus 0.0.4. Series whose value does not exist yet are left out. There are also `process_*` and `nodejs_*` of prom-client; `nodejs_eventloop_lag_*` other than `_seconds` is the time between two samples, which are 50 ms apart. Metrics of `cluster_*` do not appear in standalone mode.',
+    '`GET /metrics` returns the text format of Prometheus 0.0.4. Series whose value does not exist yet are left out. There are also `process_*` and `nodejs_*` of prom-client; `nodejs_eventloop_lag_*` other than `_seconds` is the time between two samples, which are 200 ms apart. Metrics of `cluster_*` do not appear in standalone mode.',
     metricsTable(METRICS),
   )
 }

@@ -18,7 +18,7 @@ export const LIMITS_OF_THREAD = {
   writesInFlight: 16_384,
   /** Unanswered writes of one connection; beyond: reading from it pauses until one is answered. */
   writesPerConnection: 1_024,
-  /** Requests handled between two ticks of the timer, which are 50 ms apart; beyond: 429, so that a backlog cannot grow. */
+  /** Requests handled between two ticks of the timer, 50 ms apart; beyond: 429, so that a backlog cannot grow. */
   requestsPerTick: 65_536,
   /** Reads of one connection that wait for the replica; beyond: reading from it pauses until one is answered. */
   readsPerConnection: 1_024,

@@ -95,6 +95,8 @@ export type FromServing =
 
 const decoder = new TextDecoder()
 const TIMER_MS = 50
+/** Without requests. */
+const IDLE_TIMER_MS = 200
 /** A timer this late is no sign of a silent replica. */
 const STALL_MICROS = 500_000
 const SLOW_MS = 20
@@ -196,7 +198,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   }
   const attention = atRest(options.replica.bell)
   listenTo(attention, options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
-  const timer = startTimer(thread, options.userTimeoutMs)
+  const stopTimer = startTimer(thread, options.userTimeoutMs)
   const server = listen(options, thread, open, send)
   return (message) => {
     if (message.type === 'tokens') {
@@ -208,7 +210,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
       if ('setSecureContext' in server) (server as import('node:tls').Server).setSecureContext(message.options)
     } else if (message.type === 'drain') drain(thread, server, send)
     else {
-      clearInterval(timer)
+      stopTimer()
       for (const { socket } of thread.connections) socket.destroy()
       server.close()
       options.replica.port.close()
@@ -306,12 +308,13 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
   thread.isReplicaSilent = false
 }
 
-function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeout {
+/** @returns stops it */
+function startTimer(thread: ServingThread, userTimeoutMs: number): () => void {
   let last = performance.now()
-  return setInterval(() => {
+  let lengthMs = TIMER_MS
+  const look = () => {
     const now = performance.now()
-    const stallMicros = Math.round(Math.max(0, now - last - TIMER_MS) * 1000)
-    last = now
+    const stallMicros = Math.round(Math.max(0, now - last - lengthMs) * 1000)
     const { cells } = thread.counters
     if (stallMicros > cells[COUNTER.stallMicrosMax]) cells[COUNTER.stallMicrosMax] = stallMicros
     const wallMs = Date.now()
@@ -323,8 +326,15 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
     if (thread.pendingReads.size > 0) expireReads(thread, now)
     // The replica of a member does not wait for its disk. After a stall of the process it answers first.
     if (!thread.cells && stallMicros < STALL_MICROS) expireUnanswered(thread, now)
+    const unanswered = thread.waiting.size + thread.stayReads.size + thread.pendingReads.size
+    const isIdle = thread.requestsThisTick === 0 && unanswered === 0
     thread.requestsThisTick = 0
-  }, TIMER_MS)
+    last = now
+    lengthMs = isIdle ? IDLE_TIMER_MS : TIMER_MS
+    timer = setTimeout(look, lengthMs)
+  }
+  let timer = setTimeout(look, lengthMs)
+  return () => clearTimeout(timer)
 }
 
 /** Accepts no new connections; closes connections after their requests are answered. */

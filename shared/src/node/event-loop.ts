@@ -1,10 +1,11 @@
 /** How long events of this thread wait for their turn. */
 
-/** Each sample wakes the thread: a hundred a second take 1 % of a core in a program that is idle. */
-export const DELAY_SAMPLED_EVERY_MS = 50
+/** Of `monitorEventLoopDelay`. Each sample wakes the thread: a hundred a second take 1 % of a core in an idle program. */
+export const DELAY_SAMPLED_EVERY_MS = 200
+const LOOK_MS = 100
 
 export type EventLoopWatch = {
-  /** Longest delay since the last call, seconds; a delay may be up to `DELAY_SAMPLED_EVERY_MS` longer than it shows. */
+  /** Longest delay since the last call, seconds; a delay may be up to 100 ms longer than it shows. */
   takeSeconds(): number
   close(): void
 }
@@ -15,9 +16,9 @@ export function watchEventLoop(): EventLoopWatch {
   let sampledMs = performance.now()
   const timer = setInterval(() => {
     const now = performance.now()
-    longestMs = Math.max(longestMs, now - sampledMs - DELAY_SAMPLED_EVERY_MS)
+    longestMs = Math.max(longestMs, now - sampledMs - LOOK_MS)
     sampledMs = now
-  }, DELAY_SAMPLED_EVERY_MS).unref()
+  }, LOOK_MS).unref()
   return {
     takeSeconds() {
       const seconds = longestMs / 1000
