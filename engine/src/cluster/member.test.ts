@@ -1,7 +1,7 @@
 /** A real member around a core whose peers are simulated: timers, reports, operator requests and its status. */
 
 import { createCodecList, dayOf } from '@vacancy/shared'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startJoining } from '../bootstrap/bootstrap.ts'
 import { createFormation } from '../bootstrap/formation.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
@@ -21,9 +21,11 @@ import { decodeFrame, type PeerFrame } from '../transport/frames.ts'
 import { createPeers } from '../transport/peers.ts'
 import type { ToWal } from '../wal/wal-thread.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
+import { onLogMessage } from './log-answers.ts'
 import { beat, createMember, handOverAtEnd } from './member.ts'
 import { type AdminAnswer, FAST_CAMPAIGN_TICKS, type MemberParts } from './member-state.ts'
 import { proposeBatch } from './proposals.ts'
+import { requestReads } from './reads.ts'
 import { addSink, createReplica, type ReplicaParts } from './replica-state.ts'
 import { attachCells, createCells } from './shared-status.ts'
 
@@ -97,6 +99,8 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
     snapshots: [] as number[],
     fatal: [] as { code: string }[],
     roles: 0,
+    /** By the timer of the ticks. */
+    wakes: 0,
   }
   const note = (level: string) => (fields: object, message: string) =>
     void seen.lines.push(`${level}: ${message} ${JSON.stringify(fields)}`)
@@ -163,6 +167,7 @@ function begin(raft: Raft, change: { options?: object; knobs?: Partial<Knobs> } 
     const due = timers.filter(({ atMs }) => atMs <= now.monotonicMs)
     timers.splice(0, timers.length, ...timers.filter(({ atMs }) => atMs > now.monotonicMs))
     for (const { run } of due) run()
+    seen.wakes += due.length
     beat(member)
   }
   /** Ticks during which all peers answer a leader. */
@@ -195,6 +200,67 @@ test('a stalled node makes one tick, and counts a stall longer than two heartbea
   expect([member.stalls, seen.lines]).toEqual([1, ['warn: replica thread stalled {"milliseconds":201}']])
   jump(60_000)
   expect([member.stalls, raft.role]).toEqual([2, 'follower'])
+})
+
+describe('while nothing is under way the timer sleeps over ticks', () => {
+  const TICK_MS = 30
+  const options = { tickMs: TICK_MS, electionTicks: 60, heartbeatTicks: 15 }
+
+  /** A follower whose disk and leader answer at once, and whose leader sends a heartbeat every 15 ticks while it lives. */
+  function quiet() {
+    const raft = raftOf({ voters: VOTERS }, { id: 1, electionTicks: 60, heartbeatTicks: 15 })
+    heartbeatTo(raft, 1)
+    const world = begin(raft, { options })
+    const answerAll = () => {
+      for (const { frame } of world.seen.sent.splice(0)) {
+        if (frame.type !== 'readIndex') continue
+        const { context, from, term } = frame
+        world.hear('n2', { type: 'readIndexReply', from: 2, to: from, term, context, index: 0 })
+      }
+      const group = { syncMs: 1, entries: 0, bytes: 0, files: 1 }
+      for (const message of world.seen.log.splice(0))
+        if (message.type === 'append') onLogMessage(world.replica, { type: 'stored', token: message.token, ...group })
+    }
+    const tickAlong = (ticks: number, isLeaderAlive = true) => {
+      for (let n = 1; n <= ticks; n++) {
+        world.jump(TICK_MS)
+        answerAll()
+        if (isLeaderAlive && n % 15 === 0)
+          world.hear('n2', { type: 'heartbeat', from: 2, to: 1, term: 1, commit: 0, readRound: n })
+      }
+    }
+    tickAlong(64)
+    world.seen.wakes = 0
+    return { ...world, tickAlong }
+  }
+
+  test('it wakes for rounds of reads only, and its ticks count', () => {
+    const { raft, seen, tickAlong } = quiet()
+    tickAlong(600)
+    expect(seen.wakes).toBeLessThan(120)
+
+    const left = raft.electionTimeout - raft.electionElapsed
+    tickAlong(left - 1, false)
+    expect(raft.role).toBe('follower')
+    tickAlong(1, false)
+    expect(raft.role).toBe('preCandidate')
+  })
+
+  test('the end of the connection to a dead leader wakes it', () => {
+    const { member, raft, peers, jump } = quiet()
+    expect(member.ticksAsleep).toBeGreaterThan(3)
+    peers.handler?.onClosed?.('n2', 'control', true)
+    jump(TICK_MS)
+    expect(raft.role).toBe('preCandidate')
+  })
+
+  test('a read that waits wakes it with the next beat', () => {
+    const { member, jump } = quiet()
+    expect(member.ticksAsleep).toBeGreaterThan(3)
+    requestReads(member.reads, 0, Float64Array.of(1, 1, 0))
+    jump(1)
+    expect(member.ticksAsleep).toBe(0)
+  })
 })
 
 test('voters stand for election in turn after the process of their leader is gone, and again a round later', () => {
