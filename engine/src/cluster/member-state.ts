@@ -106,6 +106,8 @@ export type Member = MemberParts &
     offered: SnapshotOffer | undefined
     nextAdmin: number
     lastTickMs: number
+    /** When timer or beat last ran. */
+    lookedMs: number
     /** How many ticks its timer sleeps before the one that it wakes for. */
     ticksAsleep: number
     cancelTimer: () => void

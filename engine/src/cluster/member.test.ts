@@ -254,6 +254,14 @@ describe('while nothing is under way the timer sleeps over ticks', () => {
     expect(raft.role).toBe('preCandidate')
   })
 
+  test('a stall while it sleeps is counted', () => {
+    const { member, jump } = quiet()
+    jump(450)
+    expect(member.stalls).toBe(0)
+    jump(600)
+    expect(member.stalls).toBe(1)
+  })
+
   test('a read that waits wakes it with the next beat', () => {
     const { member, jump } = quiet()
     expect(member.ticksAsleep).toBeGreaterThan(3)

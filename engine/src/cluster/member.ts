@@ -137,6 +137,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     offered: undefined,
     nextAdmin: 1,
     lastTickMs: now,
+    lookedMs: now,
     ticksAsleep: 0,
     cancelTimer: () => undefined,
     nextReportMs: now,
@@ -330,11 +331,10 @@ function wake(member: Member): void {
  */
 function onTimer(member: Member): void {
   const { env, replica, tickMs } = member
-  countTicks(member)
   const now = env.clock.monotonicMs()
-  const sinceTick = now - member.lastTickMs
-  if (sinceTick >= tickMs * 0.9) {
-    if (sinceTick > member.heartbeatTicks * tickMs) noteStall(member, sinceTick)
+  noteStall(member, now)
+  countTicks(member)
+  if (now - member.lastTickMs >= tickMs * 0.9) {
     tick(replica.raft)
     member.lastTickMs = now
     campaignAfterDeath(member)
@@ -349,7 +349,12 @@ function settle(member: Member): void {
   publishFacts(member)
 }
 
-function noteStall(member: Member, milliseconds: number): void {
+/** Counts a time without timer and beat that was longer than a heartbeat interval. */
+function noteStall(member: Member, now: number): void {
+  const { heartbeatTicks, tickMs, ticksAsleep, lookedMs } = member
+  const milliseconds = now - lookedMs
+  member.lookedMs = now
+  if (milliseconds <= (heartbeatTicks + Math.min(1, ticksAsleep)) * tickMs) return
   member.stalls++
   member.env.log.warn({ milliseconds: Math.round(milliseconds) }, 'replica thread stalled')
 }
@@ -373,6 +378,7 @@ function campaignAfterDeath(member: Member): void {
 export function beat(member: Member): void {
   if (member.isStopped) return
   const now = member.env.clock.monotonicMs()
+  noteStall(member, now)
   countTicks(member)
   tickMembership(member.membership)
   expireAdmin(member, now)
