@@ -14,7 +14,7 @@ import { dirFlag, measureSection, RECORD_FLAGS, type SectionHead, storeSection }
 import { judged, type Measure } from './verdict.ts'
 
 /** Compilers and the first snapshots have done their work by then. */
-const SETTLE_MS = 30_000
+const SETTLE_MS = 120_000
 const STOP_MS = 60_000
 const TARGETS = { platform: 8, platformMegabytes: 550, node: 1 } as const
 const NODES = /^n\d$/
