@@ -56,7 +56,7 @@ import {
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
 import { type Attention, attendSoon, listen } from '../threads/attend.ts'
 import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
-import { createVigil } from '../threads/vigil.ts'
+import { createSpinner } from '../threads/spin.ts'
 import { createInlineLog } from '../wal/inline-log.ts'
 import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
@@ -159,8 +159,8 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     lingerMs: shard ? 0 : LINGER_MS,
     // Apply may have work of its own, in a later turn.
     mayLinger: () => !replica.isStopping && !replica.isApplying,
-    mayStayAwake: () => inline?.mayStore() ?? false,
-    vigil: createVigil(),
+    maySpin: () => inline?.mayStore() ?? false,
+    spinner: createSpinner(),
     settle: () => inline?.settle() ?? 0,
     isAttending: false,
     heard: 0,

@@ -1,7 +1,7 @@
 /** How a thread with an event loop receives from pipes. */
 
 import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, waitForRing } from '../pipe.ts'
-import { createVigil, staysAwake, type Vigil } from './vigil.ts'
+import { createSpinner, type Spinner, spin } from './spin.ts'
 
 export type Attention = {
   readonly bell: Bell
@@ -13,11 +13,11 @@ export type Attention = {
    */
   readonly lingerMs: number
   readonly mayLinger: () => boolean
-  /** Whether only clients can ring: it may stay awake for their next requests (vigil.ts). */
-  readonly mayStayAwake: () => boolean
+  /** Whether only clients can ring: it may spin for their next requests (spin.ts). */
+  readonly maySpin: () => boolean
   /** Ends a round, after all sources: what they had is in one piece now. @returns how much that was */
   readonly settle: () => number
-  readonly vigil: Vigil
+  readonly spinner: Spinner
   isAttending: boolean
   /** Rings of the bell when it last looked. */
   heard: number
@@ -31,8 +31,8 @@ export function atRest(bell: Bell): Attention {
     sources: [],
     lingerMs: 0,
     mayLinger: never,
-    mayStayAwake: never,
-    vigil: createVigil(),
+    maySpin: never,
+    spinner: createSpinner(),
     settle: () => 0,
     isAttending: false,
     heard: 0,
@@ -78,7 +78,7 @@ function attend(attention: Attention): void {
 
 /** @returns whether the thread may go back to its event loop */
 function takeAll(attention: Attention): boolean {
-  const { bell, sources, lingerMs, mayLinger, mayStayAwake, settle } = attention
+  const { bell, sources, lingerMs, mayLinger, maySpin, settle } = attention
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
@@ -88,7 +88,7 @@ function takeAll(attention: Attention): boolean {
     while (settle() > 0) taken++
     const leftMs = endMs - performance.now()
     if (leftMs <= 0 || !mayLinger()) return mayRest(bell, heard)
-    if (taken > 0 || (mayStayAwake() && staysAwake(attention.vigil, bell, heard))) continue
+    if (taken > 0 || (maySpin() && spin(attention.spinner, bell, heard))) continue
     waitForRing(bell, heard, leftMs)
   }
 }
