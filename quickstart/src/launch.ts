@@ -1,8 +1,9 @@
 /** Starts Vacancy's programs as processes by path, waits until they serve, and stops them gracefully. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
 import { endingWithUs } from '@vacancy/shared/node'
@@ -202,7 +203,7 @@ export function lastLines(
  * @throws VacancyError port_taken when all tried ports are taken
  */
 export async function freePort(host: string, wanted: number, others: readonly number[] = []): Promise<number> {
-  if (wanted === 0) return await anyPort(host)
+  if (wanted === 0) return await anyPort(host, others)
   for (let port = wanted; port < Math.min(wanted + PORTS_TRIED_MAX, 65_536); port++) {
     if (!others.includes(port) && (await isFree(host, port))) return port
   }
@@ -214,16 +215,17 @@ async function isFree(host: string, port: number): Promise<boolean> {
   return (await lookAtPort(host, port)) === 'free'
 }
 
-/** A port that nothing uses, chosen by the system. */
-function anyPort(host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen({ host, port: 0, exclusive: true }, () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
+/** Below the ports that systems give to connections: one of those could be taken before a program listens on it. */
+const ANY_PORT = { first: 10_240, last: 32_767 } as const
+
+/** A port that nothing uses. */
+async function anyPort(host: string, others: readonly number[]): Promise<number> {
+  for (let tries = 0; tries < PORTS_TRIED_MAX; tries++) {
+    const port = randomInt(ANY_PORT.first, ANY_PORT.last + 1)
+    if (!others.includes(port) && (await isFree(host, port))) return port
+  }
+  const reason = `${PORTS_TRIED_MAX} ports from ${ANY_PORT.first} to ${ANY_PORT.last} were tried, and none was free`
+  throw new VacancyError('port_taken', { address: `${host}:0`, reason })
 }
 
 /** Whether a port is free; `no address` when the host is not an address of this machine. */
