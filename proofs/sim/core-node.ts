@@ -31,6 +31,7 @@ import {
   installed,
   nextCommitted,
   offerSnapshot,
+  owesCommit,
   persisted,
   propose,
   proposeChange,
@@ -41,6 +42,7 @@ import {
   refused,
   reportSnapshot,
   reportUnreachable,
+  sendCommit,
   setCounts,
   step,
   storeCommit,
@@ -100,6 +102,8 @@ type CoreNode = {
   snapshotIndex: number
   snapshotsInstalled: number
   isApplying: boolean
+  /** A commit index waits to be sent. */
+  isOwing: boolean
   /** Unconfirmed hand-overs, oldest first. */
   readonly unconfirmed: Ready[]
   readonly writes: Map<number, WaitingWrite>
@@ -201,6 +205,7 @@ function startCore(host: Host): Running {
     snapshotIndex: snapshot.index,
     snapshotsInstalled: 0,
     isApplying: false,
+    isOwing: false,
     unconfirmed: [],
     writes: new Map(),
     pendingReads: new Map(),
@@ -434,8 +439,20 @@ function pump(core: CoreNode): void {
     if (ready.mustStore || ready.snapshot) core.log.submit(ready)
     else confirmIdle(core)
   }
+  sendCommitSoon(core)
   observe(core)
   applyAll(core)
+}
+
+/** A commit index waits for entries that take it along, as in the driver (engine/src/cluster/hand-over.ts). */
+function sendCommitSoon(core: CoreNode): void {
+  if (core.isOwing || !owesCommit(core.raft)) return
+  core.isOwing = true
+  core.host.env.schedule.after(1, () => {
+    core.isOwing = false
+    sendCommit(core.raft)
+    pump(core)
+  })
 }
 
 /** The oldest hand-over is durable, and its promises may be sent (docs/design/consensus.md#invariants). */

@@ -1,10 +1,16 @@
 /** Hands the work of the core over to the log and to peers, and notices changes of its role. */
 
 import { assert } from '@vacancy/shared'
-import { hasReady, persisted, provideEntries, type Ready, takeReady } from '../raft/raft.ts'
+import { hasReady, owesCommit, persisted, provideEntries, type Ready, sendCommit, takeReady } from '../raft/raft.ts'
 import { orphanWaiting } from './answers.ts'
 import { readClocks, resumeTime } from './keep-time.ts'
 import type { HandOver, Replica } from './replica-state.ts'
+
+/**
+ * A commit index waits so long for the next entries, which take it along, and up to twice as long. While one client
+ * writes, a message of its own would cost each node as much as the write (docs/design/consensus.md#replication).
+ */
+const COMMIT_WAIT_MS = 1
 
 /**
  * Takes the ready work of the core: messages to peers, entries and promises to the log, reads
@@ -18,6 +24,18 @@ export function pump(replica: Replica): void {
     handOver(replica, ready)
     noticeRole(replica)
   }
+  if (replica.owedCommit === 0 && owesCommit(raft)) awaitEntries(replica)
+}
+
+function awaitEntries(replica: Replica): void {
+  const { raft, env } = replica
+  const owed = raft.commit
+  replica.owedCommit = owed
+  env.schedule.after(COMMIT_WAIT_MS, () => {
+    replica.owedCommit = 0
+    sendCommit(raft, owed)
+    pump(replica)
+  })
 }
 
 function handOver(replica: Replica, ready: Ready): void {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { startJoining } from '../bootstrap/bootstrap.ts'
 import { createFormation } from '../bootstrap/formation.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
-import { beginCommand, COMMAND_HEADER_BYTES, KIND, kindOfCommand } from '../store/command.ts'
+import { beginCommand, COMMAND_HEADER_BYTES, encodeSettings, KIND, kindOfCommand } from '../store/command.ts'
 import { FEATURE_LEVEL } from '../store/store.ts'
 import {
   acknowledge,
@@ -24,7 +24,7 @@ import { type AdminRequest, requestAdmin } from './admin.ts'
 import { onLogMessage } from './log-answers.ts'
 import { beat, createMember, handOverAtEnd } from './member.ts'
 import { type AdminAnswer, FAST_CAMPAIGN_TICKS, type MemberParts } from './member-state.ts'
-import { proposeBatch } from './proposals.ts'
+import { proposeBatch, proposeOwn } from './proposals.ts'
 import { requestReads } from './reads.ts'
 import { addSink, createReplica, type ReplicaParts } from './replica-state.ts'
 import { attachCells, createCells } from './shared-status.ts'
@@ -200,6 +200,41 @@ test('a stalled node makes one tick, and counts a stall longer than two heartbea
   expect([member.stalls, seen.lines]).toEqual([1, ['warn: replica thread stalled {"milliseconds":201}']])
   jump(60_000)
   expect([member.stalls, raft.role]).toEqual([2, 'follower'])
+})
+
+test('a leader sends a commit with the next entries, or by itself when none come in two milliseconds', () => {
+  const { raft, replica, seen, hear, jump } = begin(leaderOf({ voters: VOTERS }))
+  const write = () => {
+    proposeOwn(replica, KIND.settings, encodeSettings(4_096))
+    const { term: at, lastIndex: index } = raft
+    const reply = { isRejected: false, hintIndex: 0, hintTerm: 0 }
+    hear('n2', { type: 'appendReply', from: 2, to: 1, term: at, index, ...reply })
+    for (const message of seen.log.splice(0)) {
+      const group = { syncMs: 1, entries: 1, bytes: 0, files: 1 }
+      if (message.type === 'append') onLogMessage(replica, { type: 'stored', token: message.token, ...group })
+    }
+    expect(raft.commit).toBe(index)
+  }
+  /** Of the appends to a peer: the commit index, and the entries. */
+  const sent = () =>
+    seen.sent.splice(0).flatMap(({ node, frame }) => {
+      if (node !== 'n3' || frame.type !== 'append') return []
+      return [[frame.commit, frame.entries.reduce((sum, { count }) => sum + count, 0)]]
+    })
+  const first = raft.lastIndex + 1
+  write()
+  expect(sent()).toEqual([[first - 1, 1]])
+  for (let index = first + 1; index < first + 5; index++) {
+    jump(0.5)
+    expect(sent()).toEqual([])
+    write()
+    expect(sent()).toEqual([[index - 1, 1]])
+  }
+  jump(1)
+  jump(1)
+  expect(sent()).toEqual([[raft.commit, 0]])
+  jump(1)
+  expect(sent()).toEqual([])
 })
 
 describe('while nothing is under way the timer sleeps over ticks', () => {

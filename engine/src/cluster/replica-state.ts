@@ -184,6 +184,8 @@ export function createReplica(parts: ReplicaParts) {
     ...parts,
     sinks: [] as Answers[],
     handOvers: [] as HandOver[],
+    /** The commit index that waits for entries to peers; 0 for none. */
+    owedCommit: 0,
     /** State of the core at the last check, to notice a change. */
     seen: { role: parts.raft.role, term: parts.raft.term, leader: parts.raft.leader },
     /**

@@ -63,27 +63,28 @@ export function commitByCounting(raft: Raft): void {
   if (index <= raft.commit) return
   if (termAt(raft, index) !== raft.term) return
   commitTo(raft, index)
-  raft.mustBroadcast = raft.peers.length > 0
   takeHeldReads(raft)
 }
 
-/**
- * Sends each peer what it may receive now: entries (docs/design/consensus.md#replication), or only the commit index if
- * that advanced (docs/design/consensus.md#replication).
- */
+/** Sends each peer the entries that it may receive now, with the commit index (docs/design/consensus.md#replication). */
 export function broadcast(raft: Raft): void {
   raft.mustBroadcast = false
-  for (const peer of raft.peers) {
-    if (sendAll(raft, peer)) continue
-    if (raft.commit > peer.sentCommit && peer.sentCommit < peer.next - 1) sendAppend(raft, peer, true)
-  }
+  for (const peer of raft.peers) sendAll(raft, peer)
 }
 
-/** As many messages as the window allows. @returns whether there was one */
-function sendAll(raft: Raft, peer: Progress): boolean {
-  let sent = false
-  while (sendAppend(raft, peer, false)) sent = true
-  return sent
+/** As many messages as the window allows. */
+function sendAll(raft: Raft, peer: Progress): void {
+  while (sendAppend(raft, peer, false)) {}
+}
+
+/** The commit index alone, to peers that were not told that `index` is committed. */
+export function broadcastCommit(raft: Raft, index: number): void {
+  for (const peer of raft.peers) if (lacksCommit(peer, index)) sendAppend(raft, peer, true)
+}
+
+/** Whether a peer that may be sent something was not told of all up to `commit` that it has been sent. */
+export function lacksCommit(peer: Progress, commit: number): boolean {
+  return Math.min(commit, peer.next - 1) > peer.sentCommit && !isWaiting(peer)
 }
 
 /**
@@ -156,7 +157,6 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   if (peer.state === 'snapshot' && peer.match >= raft.firstIndex - 1) toReplicate(peer)
   commitByCounting(raft)
   sendAll(raft, peer)
-  if (raft.commit > peer.sentCommit) raft.mustBroadcast = true
   hurryTransfer(raft, peer)
 }
 

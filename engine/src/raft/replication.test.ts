@@ -26,11 +26,13 @@ import {
   installed,
   nextCommitted,
   offerSnapshot,
+  owesCommit,
   persisted,
   provideEntries,
   type Raft,
   reportSnapshot,
   reportUnreachable,
+  sendCommit,
   setCounts,
   status,
   step,
@@ -391,20 +393,48 @@ test('a peer out of reach is probed from what it has acknowledged', () => {
   expect(ranges(sentTo(raft, 2))).toEqual([[2, 5]])
 })
 
-test('a commit is sent once: with entries, or by itself when there are none', () => {
+test('a commit is sent once: with the next entries, or by itself when it is asked for', () => {
   const raft = leaderOf()
+  const sent = () => ofType(drain(raft), 'append').map(({ to, commit, entries }) => [to, commit, entries.length])
   give(raft)
   drain(raft)
   acknowledge(raft, 2)
-  const notices = ofType(drain(raft), 'append')
-  expect(notices.map(({ to, commit, entries }) => [to, commit, entries.length])).toEqual([
-    [2, 2, 0],
-    [3, 2, 0],
+  expect([sent(), owesCommit(raft)]).toEqual([[], true])
+  sendCommit(raft)
+  expect([sent(), owesCommit(raft)]).toEqual([
+    [
+      [2, 2, 0],
+      [3, 2, 0],
+    ],
+    false,
   ])
   acknowledge(raft, 3)
-  expect(drain(raft)).toEqual([])
   give(raft)
-  expect(sentTo(raft, 2).map(({ commit }) => commit)).toEqual([2])
+  drain(raft)
+  acknowledge(raft, 2)
+  drain(raft)
+  give(raft)
+  expect([sent(), owesCommit(raft)]).toEqual([
+    [
+      [2, 3, 1],
+      [3, 3, 1],
+    ],
+    false,
+  ])
+  sendCommit(raft)
+  expect(sent()).toEqual([])
+})
+
+test('a peer that may be sent nothing, or lacks the entries, is not owed their commit', () => {
+  const raft = leaderOf({ voters: [1, 2, 3, 4, 5] })
+  reportUnreachable(raft, 5)
+  give(raft)
+  drain(raft)
+  acknowledge(raft, 2)
+  acknowledge(raft, 3)
+  sendCommit(raft)
+  expect(ofType(drain(raft), 'append').map(({ to }) => to)).toEqual([2, 3, 4])
+  expect([raft.commit, owesCommit(raft)]).toEqual([2, false])
 })
 
 test('a heartbeat carries no commit that the peer has not acknowledged', () => {

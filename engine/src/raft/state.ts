@@ -190,7 +190,7 @@ function create(config: RaftConfig, restored: RestoredState) {
     transferElapsed: 0,
     /** Newest entry that any peer was sent in this term, members that left since included. */
     sentIndex: 0,
-    /** Entries or a commit index wait to be sent to peers. */
+    /** Entries wait to be sent to peers. */
     mustBroadcast: false,
     /** Oldest first. */
     reads: [] as Read[],

@@ -106,6 +106,7 @@ export function drain(raft: Raft): Message[] {
 
 export function drainReadies(raft: Raft): Ready[] {
   const readies: Ready[] = []
+  applyAll(raft)
   while (hasReady(raft)) {
     const ready = takeReady(raft)
     readies.push(ready)
