@@ -18,10 +18,9 @@ import { maintain } from '../../engine/src/cluster/daily-maintenance.ts'
 import { pump } from '../../engine/src/cluster/hand-over.ts'
 import { onLogMessage } from '../../engine/src/cluster/log-answers.ts'
 import { snapshotFailed, snapshotWritten, startSnapshot } from '../../engine/src/cluster/maintenance.ts'
-import { beat, createMember, handOverAtEnd, onSwitched } from '../../engine/src/cluster/member.ts'
+import { beat, createMember, handOverAtEnd, onSwitched, takeReads } from '../../engine/src/cluster/member.ts'
 import { isReady, type Member } from '../../engine/src/cluster/member-state.ts'
 import { proposeBatch } from '../../engine/src/cluster/proposals.ts'
-import { requestReads } from '../../engine/src/cluster/reads.ts'
 import { tick } from '../../engine/src/cluster/replica.ts'
 import {
   addSink,
@@ -825,7 +824,7 @@ function readFrom(driver: DriverNode, token: number, register: number, minIndex 
   driver.reads.set(own, { token, register })
   const batch = createReadBatch()
   addRead(batch, own, minIndex === 0, minIndex)
-  requestReads(member.reads, driver.sink, takeReadBatch(batch))
+  takeReads(member, driver.sink, takeReadBatch(batch))
   if (driver.replica) {
     pump(driver.replica)
     applyCommitted(driver.replica)

@@ -33,11 +33,10 @@ import { bytesOfHex, createPeers, eventsOf, type Peers } from '../transport/peer
 import { openTlsTransport, type TlsTransport } from '../transport/tls-transport.ts'
 import type { StreamCounters, TransportCounters } from '../transport/transport-state.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
-import { beat, createMember, handOverAtEnd, onSwitched, stopMember } from './member.ts'
+import { beat, createMember, handOverAtEnd, onSwitched, stopMember, takeReads } from './member.ts'
 import { type AdminAnswer, type Member, type MemberParts, publishFacts } from './member-state.ts'
 import { clusterStatus } from './member-status.ts'
 import type { FromReplica } from './messages.ts'
-import { requestReads } from './reads.ts'
 import type { Replica } from './replica-state.ts'
 import { attachCells } from './shared-status.ts'
 import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from './transfer.ts'
@@ -109,7 +108,7 @@ export async function openShardPart(
     dial(nodes) {
       present().member.dialled = nodes
     },
-    requestReads: (sink, batch) => requestReads(present().member.reads, sink, batch),
+    requestReads: (sink, batch) => takeReads(present().member, sink, batch),
     onExchanged: (id, answer) => present().exchange.onExchanged(id, answer),
     pinned: () => (joined ? pinnedBy(joined.member.sender) : []),
     freeze() {

@@ -22,10 +22,9 @@ import { createPeers } from '../transport/peers.ts'
 import type { ToWal } from '../wal/wal-thread.ts'
 import { type AdminRequest, requestAdmin } from './admin.ts'
 import { onLogMessage } from './log-answers.ts'
-import { beat, createMember, handOverAtEnd } from './member.ts'
+import { beat, createMember, handOverAtEnd, takeReads } from './member.ts'
 import { type AdminAnswer, FAST_CAMPAIGN_TICKS, type MemberParts } from './member-state.ts'
 import { proposeBatch, proposeOwn } from './proposals.ts'
-import { requestReads } from './reads.ts'
 import { addSink, createReplica, type ReplicaParts } from './replica-state.ts'
 import { attachCells, createCells } from './shared-status.ts'
 
@@ -298,10 +297,9 @@ describe('while nothing is under way the timer sleeps over ticks', () => {
   })
 
   test('a read that waits wakes it with the next beat', () => {
-    const { member, jump } = quiet()
+    const { member } = quiet()
     expect(member.ticksAsleep).toBeGreaterThan(3)
-    requestReads(member.reads, 0, Float64Array.of(1, 1, 0))
-    jump(1)
+    takeReads(member, 0, Float64Array.of(1, 1, 0))
     expect(member.ticksAsleep).toBe(0)
   })
 })

@@ -63,7 +63,7 @@ import {
   sendOffer,
 } from './peer-link.ts'
 import { proposeOwn, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
-import { createReads, refuseReads, tickReads } from './reads.ts'
+import { createReads, refuseReads, requestReads, tickReads } from './reads.ts'
 import { isStuck, RETRY_FULL_MS } from './replica-state.ts'
 import {
   createReceiver,
@@ -324,6 +324,12 @@ function wake(member: Member): void {
   countTicks(member)
   member.cancelTimer()
   schedule(member)
+}
+
+/** Accepts reads of a serving thread that the shard must confirm. Those that wait have deadlines, which ticks look at. */
+export function takeReads(member: Member, sink: number, batch: Float64Array): void {
+  requestReads(member.reads, sink, batch)
+  if (member.reads.waiting.size > 0) wake(member)
 }
 
 /**
