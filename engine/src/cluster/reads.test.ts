@@ -250,6 +250,23 @@ describe('reads with a least index', () => {
     expect([...node.core.answers.keys()]).toEqual([2, 4, 3, 1])
   })
 
+  test('ask for a round with the next tick, unless they are answered by then', () => {
+    const node = start()
+    const { clock, core, reads } = node
+    tickReads(reads)
+    onReadState(reads, FIRST, 10)
+    requestReads(reads, 0, atIndex(1, 11))
+    applyTo(node, 11)
+    clock.advance(HEARTBEAT_MS / 4)
+    tickReads(reads)
+    expect(core.sent).toEqual([FIRST])
+
+    requestReads(reads, 0, atIndex(2, 12))
+    expect(core.sent).toEqual([FIRST])
+    tickReads(reads)
+    expect(core.sent).toEqual([FIRST, FIRST + 1])
+  })
+
   test('are refused when no entry of the shard has it, as after a restore', () => {
     const node = start()
     const { core, reads } = node
@@ -271,6 +288,7 @@ describe('reads with a least index', () => {
     const { core, reads } = node
     core.hasBegun = false
     requestReads(reads, 0, Float64Array.of(...atIndex(1, 500), ...atIndex(2, 2_000)))
+    tickReads(reads)
     onReadState(reads, FIRST, 10)
     applyTo(node, 11)
     expect(core.answers.size).toBe(0)
