@@ -77,13 +77,19 @@ function sendAll(raft: Raft, peer: Progress): void {
   while (sendAppend(raft, peer, false)) {}
 }
 
-/** The commit index alone, to peers that were not told that `index` is committed. */
-export function broadcastCommit(raft: Raft, index: number): void {
+/** Whether there are peers that have not been sent the commit index. Entries take it along; none may follow soon. */
+export function owesCommit(raft: Raft): boolean {
+  return raft.role === 'leader' && raft.peers.some((peer) => lacksCommit(peer, raft.commit))
+}
+
+/** Sends the commit index to the peers that do not even know `index` to be committed. */
+export function sendCommit(raft: Raft, index = raft.commit): void {
+  if (raft.role !== 'leader') return
   for (const peer of raft.peers) if (lacksCommit(peer, index)) sendAppend(raft, peer, true)
 }
 
 /** Whether a peer that may be sent something was not told of all up to `commit` that it has been sent. */
-export function lacksCommit(peer: Progress, commit: number): boolean {
+function lacksCommit(peer: Progress, commit: number): boolean {
   return Math.min(commit, peer.next - 1) > peer.sentCommit && !isWaiting(peer)
 }
 

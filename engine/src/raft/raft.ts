@@ -17,7 +17,7 @@ import { campaign, countOwnVote, isLeaseHeld, learnCommitted, onTimeoutNow, onVo
 import type { EntryBatch } from './entry.ts'
 import { onAppend, onHeartbeat, onSnapshot } from './follower.ts'
 import { checkQuorum } from './heartbeats.ts'
-import { broadcast, broadcastCommit, commitByCounting, lacksCommit, onAppendReply, onHeartbeatReply } from './leader.ts'
+import { broadcast, commitByCounting, onAppendReply, onHeartbeatReply } from './leader.ts'
 import {
   appendEntries,
   applyTo,
@@ -50,7 +50,7 @@ import { tickTransfer, transferLeader } from './transfer.ts'
 export { applyConfiguration, proposeChange, takeId } from './changes.ts'
 export { campaign } from './elections.ts'
 export { installed } from './follower.ts'
-export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable } from './leader.ts'
+export { offerSnapshot, owesCommit, provideEntries, reportSnapshot, reportUnreachable, sendCommit } from './leader.ts'
 export { readIndex } from './reads.ts'
 export {
   createRaft,
@@ -264,16 +264,6 @@ function hasRoom({ limits, unappliedEntries, unappliedBytes }: Raft, count: numb
  */
 export function storeCommit(raft: Raft): void {
   if (raft.handed.length === 0 && raft.commit > raft.stored.commit) raft.mustStoreState = true
-}
-
-/** Whether there are peers that have not been sent the commit index. Entries take it along; none may follow soon. */
-export function owesCommit(raft: Raft): boolean {
-  return raft.role === 'leader' && raft.peers.some((peer) => lacksCommit(peer, raft.commit))
-}
-
-/** Sends the commit index to the peers that do not even know `index` to be committed. */
-export function sendCommit(raft: Raft, index = raft.commit): void {
-  if (raft.role === 'leader') broadcastCommit(raft, index)
 }
 
 /**

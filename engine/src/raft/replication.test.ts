@@ -425,7 +425,7 @@ test('a commit is sent once: with the next entries, or by itself when it is aske
   expect(sent()).toEqual([])
 })
 
-test('a peer that may be sent nothing, or lacks the entries, is not owed their commit', () => {
+test('a peer that may be sent nothing now is not owed a commit', () => {
   const raft = leaderOf({ voters: [1, 2, 3, 4, 5] })
   reportUnreachable(raft, 5)
   give(raft)
