@@ -78,7 +78,7 @@ function attend(attention: Attention): void {
 
 /** @returns whether the thread may go back to its event loop */
 function takeAll(attention: Attention): boolean {
-  const { bell, sources, lingerMs, mayLinger, maySpin, settle } = attention
+  const { bell, sources, lingerMs, mayLinger, maySpin, settle, spinner } = attention
   const endMs = performance.now() + lingerMs
   for (;;) {
     const heard = rings(bell)
@@ -87,8 +87,10 @@ function takeAll(attention: Attention): boolean {
     for (const take of sources) taken += take()
     while (settle() > 0) taken++
     const leftMs = endMs - performance.now()
+    // To be woken from the event loop takes longer than a turn of it.
+    if (leftMs <= 0 && taken > 0 && spinner.trust > 0 && maySpin()) return false
     if (leftMs <= 0 || !mayLinger()) return mayRest(bell, heard)
-    if (taken > 0 || (maySpin() && spin(attention.spinner, bell, heard))) continue
+    if (taken > 0 || (maySpin() && spin(spinner, bell, heard))) continue
     waitForRing(bell, heard, leftMs)
   }
 }
