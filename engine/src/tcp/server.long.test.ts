@@ -287,18 +287,18 @@ test('failed LOGINs of an address are limited (they used not to be); a known tok
   writeFileSync(file, AUTH)
   const node = await start({ serving_threads: 2 }, ['--auth-file', file], folder)
   const answers: string[] = []
-  for (let i = 0; i < 25; i++) {
+  // The minute may change within: twice as many as one allows, and some more.
+  for (let i = 0; i < 45; i++) {
     const stranger = await connectTo(node)
     stranger.socket.write(encodeLogin(`wrong-${i}`))
     await closed(stranger)
     answers.push(stranger.rest.toString())
   }
 
-  // The minute may change within.
   const answered = answers.filter((answer) => answer === 'LOGIN FAILED').length
   expect(answers.slice(0, 20)).toEqual(Array(20).fill('LOGIN FAILED'))
-  expect(answers.filter((answer) => answer === '').length).toBe(25 - answered)
-  expect(answered).toBeLessThan(25)
+  expect(answers.filter((answer) => answer === '').length).toBe(45 - answered)
+  expect(answered).toBeLessThan(45)
   await logIn(await connectTo(node), 'client-token')
 })
 
