@@ -42,7 +42,6 @@ import type {
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { requireKernels } from './kernels.ts'
-import { createBell, createPipes } from './pipe.ts'
 import { SLICE_WORK } from './search/search.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
@@ -50,6 +49,7 @@ import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startServingThreads, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { FIRST_SERVING_READER, planThreads, type ThreadPlan } from './thread-plan.ts'
+import { createServingPipes } from './threads/serving-pipe.ts'
 import { startMaintenance, watchCodecs, watchCores, watchEnds, watchReplica } from './timed-tasks.ts'
 import { checkPeerTls } from './transport/peer-tls.ts'
 
@@ -711,7 +711,7 @@ async function startTcp(
   const settings = config.values
   const { tokens, tcpTls } = parts.files
   const tls = tcpTls?.material()
-  const pipes = parts.serving.map(() => createPipes(createBell(), parts.ready.bell))
+  const pipes = parts.serving.map(() => createServingPipes(parts.ready.bell))
   const starting = startTcpServer(
     {
       threads: parts.serving,

@@ -85,7 +85,8 @@ export type Encoding<Message> = {
   readonly read: (view: DataView, bytes: Uint8Array, at: number) => Message
 }
 
-export type Send<Message> = (message: Message, transfer?: readonly Transferable[]) => void
+/** @param isQuiet the receiver takes it when it next looks; it is not woken */
+export type Send<Message> = (message: Message, transfer?: readonly Transferable[], isQuiet?: boolean) => void
 
 export function createSender<Message>(
   { port, outgoing, otherBell }: PipeEnd,
@@ -105,7 +106,7 @@ export function createSender<Message>(
     put = (put + skipped) | 0
     return skipped > 0 ? 0 : at
   }
-  return (message, transfer = []) => {
+  return (message, transfer = [], isQuiet = false) => {
     const size = length(message)
     const fits = size !== undefined && size <= MESSAGE_BYTES_MAX && posted === Atomics.load(cells, CELL.taken)
     const at = fits ? reserve(HEADER_BYTES + size) : undefined
@@ -119,6 +120,7 @@ export function createSender<Message>(
       Atomics.store(cells, CELL.put, put)
     }
     Atomics.add(otherBell, 0, 1)
+    if (isQuiet) return
     // Also behind a message that was posted: the receiver may have taken it and gone back to rest before this ring.
     if (Atomics.exchange(otherBell, 1, 0) === 1) port.postMessage(null)
     else Atomics.notify(otherBell, 0)

@@ -2,15 +2,16 @@
 
 import type { ErrorName, VacancyError } from '@vacancy/shared'
 import type { Log } from '../env.ts'
-import type { Bell, PipeEnd } from '../pipe.ts'
+import type { Bell } from '../pipe.ts'
 import type { BootstrapStatus, ClusterStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
+import type { ServingEnd } from '../threads/serving-pipe.ts'
 import type { NightAsk, SearchFrom } from '../wal/night-log.ts'
 import type { AdminRequest } from './admin.ts'
 import type { AdminAnswer } from './member-state.ts'
 import type { NightRead } from './nights.ts'
 
 export type ToReplica =
-  | { readonly type: 'serve'; readonly pipe: PipeEnd }
+  | { readonly type: 'serve'; readonly pipe: ServingEnd }
   | { readonly type: 'snapshot'; readonly origin: SnapshotInfo['origin'] }
   | { readonly type: 'maintain'; readonly force: boolean }
   /** An operator request to the shard; `admin-reply` with the same id follows. */

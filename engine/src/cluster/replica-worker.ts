@@ -55,7 +55,8 @@ import {
 } from '../store/store.ts'
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
 import { type Attention, attendSoon, listen } from '../threads/attend.ts'
-import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
+import { attachDirectReplies, takeOffers, writeReplies } from '../threads/direct-replies.ts'
+import { ANSWERS, REQUESTS, type ServingEnd } from '../threads/serving-pipe.ts'
 import { createSpinner } from '../threads/spin.ts'
 import { createInlineLog } from '../wal/inline-log.ts'
 import type { LogAsk } from '../wal/read.ts'
@@ -477,9 +478,14 @@ function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
   return members.filter(({ id }) => ids.includes(id)).map(({ node }) => node)
 }
 
-function serve(attention: Attention, replica: Replica, shard: ShardPart | undefined, pipe: PipeEnd): void {
+function serve(attention: Attention, replica: Replica, shard: ShardPart | undefined, pipe: ServingEnd): void {
   const send = createSender(pipe, ANSWERS)
-  const sink = addSink(replica, (answers) => send(answers, [answers]))
+  const direct = attachDirectReplies(pipe.direct)
+  const sink = addSink(replica, (answers) => {
+    const taken = takeOffers(direct, answers)
+    send(answers, [answers], taken.areAll)
+    writeReplies(direct, taken)
+  })
   listen(attention, pipe, REQUESTS, (batch) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
     if (batch instanceof Uint8Array) return answerStayReads(replica, sink, batch)

@@ -6,6 +6,7 @@ import type { CommandSpec, FrameSink, FrameSplitter } from '@vacancy/shared/wire
 import type { Cells } from '../cluster/shared-status.ts'
 import type { Slices } from '../search/search.ts'
 import type { Memory } from '../store/store.ts'
+import type { DirectReplies, TakenOffer } from '../threads/direct-replies.ts'
 import type { ReadBatch } from '../threads/reads.ts'
 import type { Proposals } from '../threads/writes.ts'
 import type { Counters } from './counters.ts'
@@ -36,6 +37,9 @@ export type Waiting = {
   correlationId: number
   wantsIndex: boolean
   since: number
+  readonly token: number
+  /** The replica wrote the reply itself. */
+  taken: TakenOffer | undefined
 }
 
 /** A read that waits for a confirmation of the replica. */
@@ -90,6 +94,8 @@ export type ServingThread = {
   readonly slabs: Slabs
   readonly connections: Set<Connection>
   readonly waiting: Map<number, Waiting>
+  /** Replies that the replica writes itself; undefined with TLS. */
+  readonly direct: DirectReplies | undefined
   /** Status of the shard; undefined on a standalone node. */
   readonly cells: Cells | undefined
   readonly pendingReads: Map<number, PendingRead>
@@ -178,6 +184,8 @@ export type Connection = {
   slabAt: number
   /** Writes without a reply yet. */
   writes: number
+  /** The write whose reply the replica may write to the socket (threads/direct-replies.ts). */
+  offered: Waiting | undefined
   /** Reads waiting for a confirmation of the replica. */
   pendingReads: number
   /** Reads that a later turn answers. */

@@ -45,6 +45,7 @@ import {
   type ServingThread,
   takeToken,
   unsentBytes,
+  type Waiting,
 } from './connection-state.ts'
 import { COUNTER, count, countCommand, countDuration, countError, countRows } from './counters.ts'
 import {
@@ -78,6 +79,8 @@ import {
   closeAfterFlush,
   flush,
   hasMuchQueued,
+  offerToReplica,
+  reclaim,
   releaseSlab,
   reply,
   replyError,
@@ -117,6 +120,7 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
     slab: 0,
     slabAt: 0,
     writes: 0,
+    offered: undefined,
     pendingReads: 0,
     deferred: 0,
     servedIndex: 0,
@@ -133,6 +137,12 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
   }
   thread.connections.add(connection)
   count(thread.counters, COUNTER.connectionsOpened)
+  const { _destroy: destroy } = socket
+  // Before Node closes the descriptor, which may then be another client's.
+  socket._destroy = (error, done) => {
+    reclaim(connection)
+    destroy.call(socket, error, done)
+  }
   socket.on('data', (chunk: Buffer) => onData(connection, chunk))
   socket.on('error', () => count(thread.counters, COUNTER.clientDisconnects))
   socket.on('close', () => {
@@ -428,25 +438,32 @@ function propose(connection: Connection, command: CommandSpec, correlationId: nu
   if (error !== '') return replyError(connection, correlationId, command.code, error)
   const token = takeToken(thread)
   endProposal(thread.dispatcher.proposals, token)
-  thread.waiting.set(token, {
+  const waiting: Waiting = {
     connection,
     command,
     correlationId,
     wantsIndex: wantsIndex(thread.dispatcher, command),
     since: thread.monotonicMs(),
-  })
+    token,
+    taken: undefined,
+  }
+  thread.waiting.set(token, waiting)
   connection.writes++
+  offerToReplica(connection, waiting)
   if (connection.writes >= LIMITS_OF_THREAD.writesPerConnection) connection.splitter.stopped = true
   thread.scheduleBatches()
 }
 
 /** Keeps one frame and all later ones until the earlier requests are answered. */
 function hold(connection: Connection, frame: Frame, forIndex: boolean): void {
+  const { thread } = connection
   const bytes = copyOf(frame)
-  const now = connection.thread.monotonicMs()
+  const now = thread.monotonicMs()
   const deadline = forIndex ? now + READ_LIMITS.minIndexWaitMs : Number.POSITIVE_INFINITY
   connection.held = { ...frame, bytes, start: 0, end: bytes.length, deadline }
   connection.splitter.stopped = true
+  // The answer of a write does not wake this thread if the replica has written its reply.
+  if (reclaim(connection)) setImmediate(thread.takeAnswers)
 }
 
 /** Continues with held frames when their wait is over. Called after replies and by the thread's timer. */
@@ -514,14 +531,14 @@ function logIn(connection: Connection, command: CommandSpec | undefined): void {
   if (principal === undefined) {
     count(thread.counters, COUNTER.loginFailures)
     const isAnswered = !thread.noteLoginFailure(connection.socket.remoteAddress ?? '', token)
-    if (isAnswered) connection.socket.write(LOGIN_FAILED)
+    if (isAnswered) send(connection, LOGIN_FAILED)
     closeAfterFlush(connection)
     return
   }
   connection.role = principal.role
   connection.token = principal.token
   connection.source = principal.source
-  connection.socket.write(LOGIN_OK)
+  send(connection, LOGIN_OK)
 }
 
 function refuseFrame(connection: Connection, correlationId: number, text: string): void {
@@ -595,6 +612,7 @@ export function checkTimes(connection: Connection, now: number, userTimeoutMs: n
     return
   }
   if (connection.held && now >= connection.held.deadline) resumeFramesOf(connection)
+  if (connection.offered?.taken) reclaim(connection)
   const queued = socket.writableLength
   const flushed = socket.bytesWritten - queued
   const unsent = unsentBytes(socket)

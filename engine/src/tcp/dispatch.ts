@@ -82,6 +82,7 @@ import {
   segmentNameCount,
 } from '../store/read.ts'
 import { AS_OF_LEVEL, appliedIndex, featureLevel, type Memory, STAYS_LEVEL, shardDay } from '../store/store.ts'
+import type { ReplyForm } from '../threads/direct-replies.ts'
 import { beginProposal, dropProposal, type Proposals } from '../threads/writes.ts'
 import { refuse, writeStay, writeStayRead } from './stay-requests.ts'
 
@@ -666,6 +667,22 @@ export function answerWrite(
     addExtra(writer, 3, indexBytes)
   }
   return finishReply(writer)
+}
+
+/** The reply of a write that succeeds, before its outcome is known. */
+export function replyForm(
+  writer: ReplyWriter,
+  command: CommandSpec,
+  correlationId: number,
+  wantsIndex: boolean,
+): ReplyForm {
+  const index = wantsIndex ? 1 : 0
+  const indexBytes = wantsIndex ? EXTRA_BYTES : 0
+  return {
+    write: (bytes, at, end) => answerWrite(writer, { command, correlationId, value: 0, index }, bytes, at, end),
+    valueFromEnd: command.reply === 'availability' ? 1 + indexBytes : 0,
+    indexFromEnd: wantsIndex ? 8 : 0,
+  }
 }
 
 const EXTRA_BYTES = FIELD_HEADER_BYTES + 8

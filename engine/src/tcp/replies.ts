@@ -6,12 +6,14 @@
 // An import, because the global is an accessor, which is looked up anew at each call.
 import { Buffer } from 'node:buffer'
 import { assert } from '@vacancy/shared'
+import { descriptorOf } from '@vacancy/shared/descriptors'
 import { writeError } from '../protocol/reply.ts'
 import { outcomeText } from '../store/command.ts'
+import { endOffer, isBeingWritten, OFFERS_MAX, offerReply, takenOffer } from '../threads/direct-replies.ts'
 import { FATE_MS, REFUSED, refusedText, UNANSWERED_MS } from '../threads/writes.ts'
 import type { Connection, ServingThread, StayRead, Waiting, WriteOutcome, WriteReply } from './connection-state.ts'
 import { COUNTER, count, countDuration, countError } from './counters.ts'
-import { answerFrame, answerWrite, NO_ROOM } from './dispatch.ts'
+import { answerFrame, answerWrite, NO_ROOM, replyForm } from './dispatch.ts'
 import { giveSlab, takeSlab } from './slabs.ts'
 
 const SMALL_BYTES = 4096
@@ -106,6 +108,7 @@ export function flush(connection: Connection): void {
     giveSlab(thread.slabs, slab)
     return
   }
+  reclaim(connection)
   count(thread.counters, COUNTER.bytesSent, bytes)
   const view = Buffer.from(thread.memory.buffer as unknown as ArrayBuffer, slab, bytes)
   let handed = false
@@ -118,8 +121,9 @@ export function flush(connection: Connection): void {
   else handed = true
 }
 
-export function send(connection: Connection, bytes: Buffer): void {
+export function send(connection: Connection, bytes: Uint8Array): void {
   if (connection.socket.destroyed) return
+  reclaim(connection)
   count(connection.thread.counters, COUNTER.bytesSent, bytes.length)
   connection.socket.write(bytes, connection.onSent)
 }
@@ -131,26 +135,69 @@ export function closeAfterFlush(connection: Connection): void {
   connection.socket.destroySoon()
 }
 
+/** Offers the reply to the replica, if the client waits for nothing else. */
+export function offerToReplica(connection: Connection, waiting: Waiting): void {
+  const { thread, socket, offered } = connection
+  const { direct } = thread
+  if (!direct) return
+  if (offered && !isBeingWritten(direct, offered.token)) reclaim(connection)
+  const isAlone = connection.writes === 1 && connection.smallAt === 0 && connection.slab === 0 && !connection.offered
+  if (!isAlone || socket.writableLength > 0 || thread.waiting.size > OFFERS_MAX) return
+  const { command, correlationId, token } = waiting
+  const { writer } = thread.dispatcher.searcher
+  const form = replyForm(writer, command, correlationId, waiting.wantsIndex)
+  if (offerReply(direct, token, descriptorOf(socket), form)) connection.offered = waiting
+}
+
+/** The replica may have written the reply already. It may still be doing so: nothing here waits for that. */
+function takeWritten({ direct }: ServingThread, waiting: Waiting): void {
+  const { connection, token } = waiting
+  if (!direct || !connection || connection.offered !== waiting) return
+  if (isBeingWritten(direct, token)) waiting.taken = takenOffer(direct, token)
+  else reclaim(connection)
+}
+
+/**
+ * Ends the offer of a reply to the replica: the thread itself writes to the socket now, or closes it.
+ *
+ * @returns whether the replica has written it. Its answer is there to be taken
+ */
+export function reclaim(connection: Connection): boolean {
+  const { offered, socket, thread } = connection
+  if (!offered || !thread.direct) return false
+  connection.offered = undefined
+  const ended = endOffer(thread.direct, offered.token)
+  if (!ended) return false
+  offered.taken ??= ended
+  if (ended.rest.length > 0 && socket.writable) socket.write(ended.rest)
+  return true
+}
+
 /** Appends the reply of a write to others for the same client; `sendAnswers` sends them. */
 export function takeAnswer(thread: ServingThread, outcome: WriteOutcome): Connection | undefined {
   const waiting = thread.waiting.get(outcome.token)
   assert(waiting !== undefined, 'every accepted write gets exactly one outcome')
   thread.waiting.delete(outcome.token)
+  takeWritten(thread, waiting)
   return waiting.connection && answerWaiting(waiting.connection, waiting, outcome)
 }
 
 function answerWaiting(
   connection: Connection,
-  { command, correlationId, since, wantsIndex }: Waiting,
+  { command, correlationId, since, wantsIndex, taken }: Waiting,
   { code, value, index, detail, frame }: Omit<WriteOutcome, 'token'>,
 ): Connection | undefined {
   const { thread } = connection
-  countDuration(thread.counters, command.code, 0, (thread.monotonicMs() - since) / 1000)
+  countDuration(thread.counters, command.code, 0, ((taken?.atMs ?? thread.monotonicMs()) - since) / 1000)
   const text = code === 0 ? '' : (refusedText(code) ?? outcomeText(code, value, detail))
   if (text !== '') countError(thread.counters, command.code, text)
   if (connection.closing) return undefined
   if (code === 0 && index > connection.servedIndex) connection.servedIndex = index
   connection.writes--
+  if (taken) {
+    count(thread.counters, COUNTER.bytesSent, taken.bytes)
+    return connection
+  }
   makeRoom(connection, frame?.length ?? 0)
   const { small, smallAt } = connection
   const writer = thread.dispatcher.searcher.writer
@@ -222,8 +269,10 @@ export function expireUnanswered(thread: ServingThread, now: number): void {
   thread.isReplicaSilent = now - oldest >= UNANSWERED_MS
   const touched = new Set<Connection>()
   const outcome = { code: REFUSED.outcomeUnknown, value: 0, index: 0, detail: '', frame: undefined }
-  for (const [write, connection] of expired(waiting, now))
-    if (answerWaiting(connection, write, outcome)) touched.add(connection)
+  for (const [write, connection] of expired(waiting, now)) {
+    if (connection.offered === write) reclaim(connection)
+    if (answerWaiting(connection, write, write.taken ? { ...outcome, code: 0 } : outcome)) touched.add(connection)
+  }
   for (const [read, connection] of expired(stayReads, now))
     if (answerStays(connection, read, REFUSED.notServing, 0, undefined)) touched.add(connection)
   for (const connection of touched) sendAnswers(connection)

@@ -4,6 +4,7 @@ import { request } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { makeCertificate } from '@vacancy/shared/testing/certificates'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import {
@@ -23,6 +24,7 @@ import {
   temporaryFolder,
   type WireClient,
 } from '@vacancy/testkit/node'
+import { createRandom } from '@vacancy/testkit/random'
 import { until } from '@vacancy/testkit/until'
 import { afterEach, expect, test } from 'vitest'
 
@@ -128,6 +130,48 @@ test('a read sent after writes on one connection sees all of them', async () => 
     const reply = readAnswer(client, 'GETPROPROOMDAY', await read)
     expect(reply).toMatchObject({ ok: true, result: { availability: round + 3, finalPrice: round } })
   }
+})
+
+test('a reply reaches the connection that asked for it, and no other, however they come and go', async () => {
+  const node = await start({ serving_threads: 2 })
+  const place = { propertyId: 'hotel_1', roomType: 'double', date: night(3) }
+  const filler = await connectTo(node)
+  await succeed(filler, 'SETPROP', somewhere('hotel_1'))
+  await succeed(filler, 'SETROOMPKG', { ...place, availability: 1, finalPrice: 90 })
+  const seed = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
+  const random = createRandom(seed)
+  let lastId = 0
+  // A closed connection leaves its descriptor to the next one, while its write may wait for the disk.
+  const visit = async () => {
+    const socket = connect({ host: '127.0.0.1', port: node.tcpPort })
+    const received: number[] = []
+    let bytes = Buffer.alloc(0)
+    socket.on('data', (chunk: Buffer) => {
+      bytes = Buffer.concat([bytes, chunk])
+      for (let end = 9; bytes.length >= end && bytes.length >= end + bytes.readUInt32LE(5); ) {
+        received.push(bytes.readUInt32LE(1))
+        bytes = bytes.subarray(end + bytes.readUInt32LE(5))
+        end = 9
+      }
+    })
+    await once(socket, 'connect')
+    const ids = [++lastId, ++lastId] as const
+    const frames = [encode('SETROOMAVL', ids[0], { ...place, amount: 1 }), encode('GETPROPROOMDAY', ids[1], place)]
+    const way = random.below(3)
+    if (way === 0) socket.write(Buffer.concat(frames))
+    else socket.write(frames[0])
+    if (way < 2) await until('the reply to the write', () => received.length > 0 || undefined)
+    if (way === 1) socket.write(frames[1])
+    if (way < 2) await until('the reply to the read', () => received.length > 1 || undefined)
+    else await delay(random.below(3))
+    socket.destroy()
+    await once(socket, 'close')
+    expect(received, `VACANCY_SEED=${seed}`).toEqual(ids.slice(0, received.length))
+  }
+  const visitor = async () => {
+    for (let n = 0; n < 100; n++) await visit()
+  }
+  await Promise.all([visitor(), visitor(), visitor()])
 })
 
 const AUTH = `tokens:

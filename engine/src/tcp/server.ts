@@ -6,7 +6,8 @@
 import { createServer } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { assert, VacancyError } from '@vacancy/shared'
-import type { PipeEnd } from '../pipe.ts'
+import { closeOffers } from '../threads/direct-replies.ts'
+import type { ServingEnd } from '../threads/serving-pipe.ts'
 import { type Counters, createCounters } from './counters.ts'
 import { createLoginFailures } from './login-failures.ts'
 import type { FromServing, Serve, ServingOptions, ToServing } from './serving-worker.ts'
@@ -20,7 +21,7 @@ export type ServerOptions = Omit<
   /** Reader slot of the first thread; the others follow. */
   readonly firstReader: number
   /** The serving ends of the pipes to the replica thread, one per thread. */
-  readonly pipes: readonly PipeEnd[]
+  readonly pipes: readonly ServingEnd[]
 }
 
 export type SlowRequest = Extract<FromServing, { type: 'slow' }>
@@ -56,10 +57,20 @@ export async function startTcpServer(
   const { threads: workers, firstReader, pipes, ...shared } = options
   const threads = workers.length
   assert(pipes.length === threads && counters.length === threads, 'each serving thread has pipe and counters')
+  const closeAllOffers = () => {
+    for (const { direct } of pipes) closeOffers(direct)
+  }
+  // The threads of a process that exits end one after the other.
+  process.once('exit', closeAllOffers)
+  const stop = async () => {
+    closeAllOffers()
+    process.off('exit', closeAllOffers)
+    await Promise.all(workers.map((worker) => worker.terminate()))
+  }
   try {
     if (threads > 1 && port !== 0) await requireFree(options.host, port)
     for (const [thread, worker] of workers.entries()) {
-      const replica = pipes[thread] as PipeEnd
+      const replica = pipes[thread] as ServingEnd
       const ofThread: ServingOptions = {
         ...shared,
         reader: firstReader + thread,
@@ -81,7 +92,7 @@ export async function startTcpServer(
       worker.on('error', (error) => onFailure(error instanceof Error ? error : new Error(String(error))))
     }
   } catch (error) {
-    await Promise.all(workers.map((worker) => worker.terminate()))
+    await stop()
     throw error
   }
   return {
@@ -89,9 +100,7 @@ export async function startTcpServer(
     counters,
     connectionsOpen: () => Atomics.load(new Int32Array(open), 0),
     drain: (deadlineMs) => drain(workers, deadlineMs),
-    stop: async () => {
-      await Promise.all(workers.map((worker) => worker.terminate()))
-    },
+    stop,
     send: (message) => {
       for (const worker of workers) worker.postMessage(message)
     },

@@ -13,15 +13,16 @@ import { readingInto } from '@vacancy/shared/reading-into'
 import { findToken, type TokenHash } from '@vacancy/shared/tokens'
 import { cutToBytes } from '@vacancy/shared/wire'
 import { attachCells } from '../cluster/shared-status.ts'
-import { createSender, type PipeEnd } from '../pipe.ts'
+import { createSender } from '../pipe.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
 import { atRest, attendNow, listen as listenTo } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
+import { attachDirectReplies, closeOffers } from '../threads/direct-replies.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
-import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
+import { ANSWERS, REQUESTS, type ServingEnd } from '../threads/serving-pipe.ts'
 import { ANSWER_BYTES, ATTACHED, createProposals, takeProposals } from '../threads/writes.ts'
 import { updateRole } from './admission.ts'
 import {
@@ -50,7 +51,7 @@ export type ServingOptions = {
   readonly loginFailures: SharedArrayBuffer
   /** Status of the shard from the replica (cluster/shared-status.ts); absent on a standalone node. */
   readonly cells?: SharedArrayBuffer | undefined
-  readonly replica: PipeEnd
+  readonly replica: ServingEnd
   readonly host: string
   readonly port: number
   readonly reusePort: boolean
@@ -159,6 +160,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     dispatcher,
     counters,
     slabs: createSlabs(scratch + slabsStart(), options.slabBytes, options.slabs),
+    direct: options.tls ? undefined : attachDirectReplies(options.replica.direct),
     connections: new Set(),
     waiting: new Map(),
     cells: options.cells && attachCells(options.cells, commonClockOffsetMs()),
@@ -196,6 +198,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     draining: false,
     isReplicaSilent: false,
   }
+  process.once('exit', () => closeOffers(options.replica.direct))
   const attention = atRest(options.replica.bell)
   listenTo(attention, options.replica, ANSWERS, (answers) => receiveAnswers(thread, answers))
   const stopTimer = startTimer(thread, options.userTimeoutMs)
@@ -313,6 +316,7 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): () => void {
   let last = performance.now()
   let lengthMs = TIMER_MS
   const look = () => {
+    thread.takeAnswers()
     const now = performance.now()
     const stallMicros = Math.round(Math.max(0, now - last - lengthMs) * 1000)
     const { cells } = thread.counters
@@ -342,6 +346,7 @@ function drain(thread: ServingThread, server: Server, send: (message: FromServin
   server.close()
   thread.draining = true
   const closeIdle = () => {
+    thread.takeAnswers()
     for (const connection of thread.connections) {
       if (connection.closing) continue
       if (isIdle(connection)) endConnection(connection)

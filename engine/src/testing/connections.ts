@@ -10,6 +10,7 @@ import { createDeferredReads, openConnection } from '../tcp/connection.ts'
 import type { Principal, ServingThread } from '../tcp/connection-state.ts'
 import { createCounters } from '../tcp/counters.ts'
 import { createSlabs } from '../tcp/slabs.ts'
+import { attachDirectReplies, createDirectReplies } from '../threads/direct-replies.ts'
 import { createReadBatch } from '../threads/reads.ts'
 import { createProposals, takeProposals } from '../threads/writes.ts'
 import { ask, createNodeInMemory, raiseFeatureLevel } from './node-in-memory.ts'
@@ -34,9 +35,15 @@ raiseFeatureLevel(node)
 ask(node, 'SETPROP', PROPERTY)
 publish(node.store, node.index)
 
-type Options = { isInShard?: boolean; requireLogin?: boolean; leaderReads?: boolean }
+type Options = {
+  isInShard?: boolean
+  requireLogin?: boolean
+  leaderReads?: boolean
+  /** Of a file in place of the sockets' own: what the replica writes to it. */
+  descriptor?: number
+}
 
-function createThread({ isInShard = false, requireLogin = false, leaderReads = true }: Options = {}) {
+function createThread({ isInShard = false, requireLogin = false, leaderReads = true, descriptor }: Options = {}) {
   const { memory } = node.store
   const dispatcher = node.dispatchers[0] as (typeof node.dispatchers)[0]
   const { searcher } = dispatcher
@@ -55,6 +62,7 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
   }
   const thread: ServingThread = {
     isReplicaSilent: false,
+    direct: descriptor === undefined ? undefined : attachDirectReplies(createDirectReplies()),
     memory,
     dispatcher,
     counters: createCounters(),
@@ -90,13 +98,20 @@ function createThread({ isInShard = false, requireLogin = false, leaderReads = t
 }
 
 /** A socket whose kernel takes all bytes at once, or none until the test lets it. */
-function createSocket() {
+function createSocket(descriptor = -1) {
   const state = { isFull: false, isPaused: false, isEnded: false, isDestroyed: false, writes: [] as Buffer[] }
   const queue: { bytes: number; done: (() => void) | undefined }[] = []
   const socket = Object.assign(new EventEmitter(), {
-    ...{ writableLength: 0, bytesWritten: 0, remoteAddress: '192.0.2.1', destroyed: false, readableEnded: false },
+    ...{
+      writableLength: 0,
+      bytesWritten: 0,
+      remoteAddress: '192.0.2.1',
+      destroyed: false,
+      readableEnded: false,
+      writable: true,
+    },
     allowHalfOpen: false,
-    _handle: { writeQueueSize: 0 },
+    _handle: { writeQueueSize: 0, fd: descriptor },
     write(bytes: Uint8Array, done?: () => void) {
       state.writes.push(Buffer.from(bytes))
       socket.bytesWritten += bytes.length
@@ -110,7 +125,8 @@ function createSocket() {
     resume: () => Object.assign(state, { isPaused: false }),
     end: () => Object.assign(state, { isEnded: true }),
     destroySoon: () => undefined,
-    destroy: () => Object.assign(state, { isDestroyed: true }),
+    _destroy: () => Object.assign(state, { isDestroyed: true }),
+    destroy: () => socket._destroy(),
   })
   return {
     socket,
@@ -128,7 +144,7 @@ function createSocket() {
 /** @param beside a client of the same thread */
 export function connect(options: Options = {}, beside?: ReturnType<typeof createThread>) {
   const world = beside ?? createThread(options)
-  const link = createSocket()
+  const link = createSocket(options.descriptor)
   const connection = openConnection(world.thread, link.socket as unknown as Socket)
   return {
     ...world,

@@ -2,7 +2,7 @@
 
 import { dayOf } from '@vacancy/shared'
 import { attachCells, createCells, publishCells, type RoleCode } from '../cluster/shared-status.ts'
-import { createBell, createPipes, createSender } from '../pipe.ts'
+import { createBell, createSender } from '../pipe.ts'
 import { SLICE_WORK } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
 import { stampCommand } from '../store/command.ts'
@@ -11,7 +11,7 @@ import { countersOf, startServingThreads, startTcpServer, type TcpServer } from 
 import { atRest, listen } from '../threads/attend.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { READ_CELLS } from '../threads/reads.ts'
-import { ANSWERS, REQUESTS } from '../threads/serving-pipe.ts'
+import { ANSWERS, createServingPipes, REQUESTS } from '../threads/serving-pipe.ts'
 import { ANSWER_BYTES } from '../threads/writes.ts'
 import { createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from './node-in-memory.ts'
 
@@ -51,7 +51,7 @@ export async function startServingThread(options: ServingThreadOptions = {}): Pr
   const node = options.node ?? createNodeInMemory(dayOf(Date.now()))
   const buffer = createCells()
   const cells = attachCells(buffer, commonClockOffsetMs())
-  const [servingEnd, replicaEnd] = createPipes(createBell(), createBell())
+  const [servingEnd, replicaEnd] = createServingPipes(createBell())
   const server = await startTcpServer(
     {
       threads: startServingThreads(1),

@@ -3,7 +3,21 @@
  * an ArrayBuffer (writes.ts), reads a Float64Array (reads.ts), reads of stays a Uint8Array.
  */
 
-import type { Encoding } from '../pipe.ts'
+import { type Bell, createBell, createPipes, type Encoding, type PipeEnd } from '../pipe.ts'
+import { createDirectReplies } from './direct-replies.ts'
+
+/** One end of the pipes between a serving thread and the replica. */
+export type ServingEnd = PipeEnd & { readonly direct: SharedArrayBuffer }
+
+/** @returns the ends for the serving thread and for the replica, which has this bell */
+export function createServingPipes(replicaBell: Bell): readonly [ServingEnd, ServingEnd] {
+  const direct = createDirectReplies()
+  const [serving, replica] = createPipes(createBell(), replicaBell)
+  return [
+    { ...serving, direct },
+    { ...replica, direct },
+  ]
+}
 
 export type Requests = ArrayBuffer | Float64Array<ArrayBuffer> | Uint8Array<ArrayBuffer>
 

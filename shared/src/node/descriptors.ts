@@ -27,6 +27,12 @@ function descriptorLimit(): number {
   }
 }
 
+/** @returns -1 if it has none that is known */
+export function descriptorOf(socket: Socket): number {
+  const { fd = -1 } = (socket as Socket & { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
+  return fd
+}
+
 /**
  * Whether a new connection has one of the descriptors that are kept: then it is closed. The system gives out the lowest
  * free number, so all below are in use.
@@ -36,8 +42,7 @@ export function lacksDescriptors(
   kept: number = DESCRIPTORS_KEPT.client,
   limitOfProcess = limit,
 ): boolean {
-  const { fd = -1 } = (socket as Socket & { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
-  return fd >= limitOfProcess - Math.min(kept, limitOfProcess * KEPT_SHARE)
+  return descriptorOf(socket) >= limitOfProcess - Math.min(kept, limitOfProcess * KEPT_SHARE)
 }
 
 /** Says at the start that the process may not have as many connections as are configured. */
