@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createBell, createPipes, createSender } from '../pipe.ts'
-import { atRest, listen } from './attend.ts'
+import { atRest, attendSoon, listen } from './attend.ts'
 import { ANSWERS } from './serving-pipe.ts'
 
 test.each([
@@ -22,3 +22,19 @@ test.each([
     expect(rests()).toBe(true)
   },
 )
+
+test('a thread that looks at its pipes without a message is rung where it waits, not through its event loop', async () => {
+  const [sending, receiving] = createPipes(createBell(), createBell())
+  onTestFinished(() => sending.port.close())
+  const rests: boolean[] = []
+  const settle = () => {
+    rests.push(Atomics.load(receiving.bell, 1) === 1)
+    return 0
+  }
+  const attention = { ...atRest(receiving.bell), settle }
+  listen(attention, receiving, ANSWERS, () => undefined)
+  expect(Atomics.load(receiving.bell, 1)).toBe(1)
+  attendSoon(attention)
+  await turn()
+  expect(rests).toEqual([false, false])
+})

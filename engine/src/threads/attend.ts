@@ -1,6 +1,6 @@
 /** How a thread with an event loop receives from pipes. */
 
-import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, waitForRing } from '../pipe.ts'
+import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, rise, waitForRing } from '../pipe.ts'
 import { createSpinner, type Spinner, spin } from './spin.ts'
 
 export type Attention = {
@@ -69,6 +69,7 @@ export function attendSoon(attention: Attention): void {
 
 function attend(attention: Attention): void {
   attention.isAttending = true
+  rise(attention.bell)
   try {
     if (!takeAll(attention)) setImmediate(attend, attention)
   } finally {
