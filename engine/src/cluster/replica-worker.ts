@@ -54,7 +54,7 @@ import {
   stateDigest,
 } from '../store/store.ts'
 import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
-import { type Attention, attendSoon, listen } from '../threads/attend.ts'
+import { type Attention, attendSoon, createGathering, listen } from '../threads/attend.ts'
 import { attachDirectReplies, takeOffers, writeReplies } from '../threads/direct-replies.ts'
 import { ANSWERS, REQUESTS, type ServingEnd } from '../threads/serving-pipe.ts'
 import { createSpinner } from '../threads/spin.ts'
@@ -163,6 +163,8 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     maySpin: () => inline?.mayStore() ?? false,
     spinner: createSpinner(),
     settle: () => inline?.settle() ?? 0,
+    gatherMs: () => inline?.gatherMs() ?? 0,
+    gathering: createGathering(),
     isAttending: false,
     heard: 0,
   }

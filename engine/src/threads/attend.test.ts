@@ -38,3 +38,30 @@ test('a thread that looks at its pipes without a message is rung where it waits,
   await turn()
   expect(rests).toEqual([false, false])
 })
+
+test.each([
+  ['come in time', 2],
+  ['do not come', 1],
+])('a round waits for messages that are likely to come, and no longer when they %s', (_, expected) => {
+  const [sending, receiving] = createPipes(createBell(), createBell())
+  onTestFinished(() => sending.port.close())
+  const send = createSender(sending, ANSWERS)
+  const heard: number[] = []
+  const settled: number[] = []
+  const attention = {
+    ...atRest(receiving.bell),
+    gathering: { trust: 2, waits: 0, endMs: 0 },
+    gatherMs: () => {
+      if (heard.length !== 1) return 0
+      if (expected === 2) send(new ArrayBuffer(16))
+      return 1
+    },
+    settle: () => {
+      settled.push(heard.length)
+      return 0
+    },
+  }
+  send(new ArrayBuffer(8))
+  listen(attention, receiving, ANSWERS, ({ byteLength }) => heard.push(byteLength))
+  expect([settled[0], attention.gathering.trust]).toEqual([expected, expected === 2 ? 3 : 0])
+})

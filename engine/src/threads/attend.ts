@@ -1,7 +1,7 @@
 /** How a thread with an event loop receives from pipes. */
 
 import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, rise, waitForRing } from '../pipe.ts'
-import { createSpinner, type Spinner, spin } from './spin.ts'
+import { createSpinner, maySpin as mayTry, noteWait, type Spinner, spin, untilRing } from './spin.ts'
 
 export type Attention = {
   readonly bell: Bell
@@ -18,9 +18,16 @@ export type Attention = {
   /** Ends a round, after all sources: what they had is in one piece now. @returns how much that was */
   readonly settle: () => number
   readonly spinner: Spinner
+  /** How long what waits for `settle` may wait for more of it, which is likely to come. */
+  readonly gatherMs: () => number
+  readonly gathering: Spinner & { endMs: number }
   isAttending: boolean
   /** Rings of the bell when it last looked. */
   heard: number
+}
+
+export function createGathering(): Attention['gathering'] {
+  return { ...createSpinner(), endMs: 0 }
 }
 
 /** Of a thread that waits in its event loop. */
@@ -33,6 +40,8 @@ export function atRest(bell: Bell): Attention {
     mayLinger: never,
     maySpin: never,
     spinner: createSpinner(),
+    gatherMs: () => 0,
+    gathering: createGathering(),
     settle: () => 0,
     isAttending: false,
     heard: 0,
@@ -86,6 +95,7 @@ function takeAll(attention: Attention): boolean {
     attention.heard = heard
     let taken = 0
     for (const take of sources) taken += take()
+    if (gather(attention, heard)) continue
     while (settle() > 0) taken++
     const leftMs = endMs - performance.now()
     // To be woken from the event loop takes longer than a turn of it.
@@ -94,4 +104,22 @@ function takeAll(attention: Attention): boolean {
     if (taken > 0 || (maySpin() && spin(spinner, bell, heard))) continue
     waitForRing(bell, heard, leftMs)
   }
+}
+
+/** @returns whether there is more to take before the round is settled */
+function gather({ bell, gatherMs, gathering }: Attention, heard: number): boolean {
+  const ms = gatherMs()
+  if (ms === 0) {
+    if (gathering.endMs > 0) noteWait(gathering, true)
+    gathering.endMs = 0
+    return false
+  }
+  if (gathering.endMs === 0) {
+    if (!mayTry(gathering)) return false
+    gathering.endMs = performance.now() + ms
+  }
+  if (untilRing(bell, heard, gathering.endMs)) return true
+  noteWait(gathering, false)
+  gathering.endMs = 0
+  return false
 }

@@ -13,22 +13,32 @@ const MISS = 2
 /** Without trust one of so many waits spins, to learn whether rings come soon again. */
 const TRY_EVERY = 32
 
+/** Whether such waits have ended in time lately. */
 export type Spinner = { trust: number; waits: number }
 
 export function createSpinner(): Spinner {
   return { trust: 0, waits: 0 }
 }
 
-/** @returns whether there were other rings than `heard` in time */
-export function spin(spinner: Spinner, bell: Bell, heard: number): boolean {
+export function maySpin(spinner: Spinner): boolean {
   spinner.waits++
-  if (spinner.trust === 0 && spinner.waits % TRY_EVERY !== 0) return false
-  const endMs = performance.now() + SPIN_MS
-  while (rings(bell) === heard)
-    if (performance.now() > endMs) {
-      spinner.trust = Math.max(0, spinner.trust - MISS)
-      return false
-    }
-  spinner.trust = Math.min(TRUST_MAX, spinner.trust + 1)
+  return spinner.trust > 0 || spinner.waits % TRY_EVERY === 0
+}
+
+export function noteWait(spinner: Spinner, isInTime: boolean): void {
+  spinner.trust = isInTime ? Math.min(TRUST_MAX, spinner.trust + 1) : Math.max(0, spinner.trust - MISS)
+}
+
+/** @returns whether there were other rings than `heard` in time */
+export function untilRing(bell: Bell, heard: number, endMs: number): boolean {
+  while (rings(bell) === heard) if (performance.now() > endMs) return false
   return true
+}
+
+/** @returns whether there were other rings than `heard` soon */
+export function spin(spinner: Spinner, bell: Bell, heard: number): boolean {
+  if (!maySpin(spinner)) return false
+  const isInTime = untilRing(bell, heard, performance.now() + SPIN_MS)
+  noteWait(spinner, isInTime)
+  return isInTime
 }

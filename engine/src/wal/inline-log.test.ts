@@ -56,6 +56,13 @@ function start() {
   let nextIndex = 1
   let token = 0
   const batches: ReturnType<typeof entries>[] = []
+  const send = (count: number, bytes?: number) => {
+    const batch = entries(nextIndex, count, 1, bytes)
+    batches.push(batch)
+    nextIndex += count
+    const hardState = { term: 1, vote: 1, commit: 0 }
+    log.send({ type: 'append', token: ++token, hardState, entries: [batch], refusals: thread.refusals })
+  }
   return {
     clock,
     disk,
@@ -65,13 +72,10 @@ function start() {
     log,
     /** Hands over so many entries and stores them. */
     write(count: number, bytes?: number) {
-      const batch = entries(nextIndex, count, 1, bytes)
-      batches.push(batch)
-      nextIndex += count
-      const hardState = { term: 1, vote: 1, commit: 0 }
-      log.send({ type: 'append', token: ++token, hardState, entries: [batch], refusals: thread.refusals })
+      send(count, bytes)
       log.settle()
     },
+    send,
     handle,
     deliver,
     answer() {
@@ -101,6 +105,27 @@ test('the replica writes small groups itself once the thread has lent it the end
     ['replica', 3],
   ])
   expect(texts()).toEqual(expected())
+})
+
+test('a group waits at most a sync for as many entries as the last one had and as came during its sync', () => {
+  const world = start()
+  const { clock, log } = world
+  const waits = (count: number) => {
+    world.send(count)
+    return log.gatherMs() > 0
+  }
+  world.write(1)
+  world.answer()
+  clock.syncMs = 0.125
+  world.write(2)
+  expect(log.gatherMs()).toBe(0)
+  expect([waits(1), log.gatherMs(), waits(1)]).toEqual([true, 0.125, false])
+  log.settle()
+  // The first look after it finds one that came meanwhile.
+  expect([waits(1), waits(1), waits(1)]).toEqual([true, true, false])
+  clock.syncMs = 1
+  log.settle()
+  expect([waits(1), log.gatherMs()]).toEqual([true, 0.2])
 })
 
 test('while the thread has anything to answer, all goes to it, in order, and it continues behind the replica', () => {

@@ -22,6 +22,8 @@ const ENTRIES_MAX = 8
 const BYTES_MAX = 32 * 1024
 /** On a slower disk too. */
 const SYNC_MS_MAX = 2
+/** Clients on the same machine take less. Those that come later wait for a sync: waiting longer than that gains nothing. */
+const GATHER_MS_MAX = 0.2
 
 export type InlineLogParts = {
   /** Its end is used only while it is lent. */
@@ -37,6 +39,11 @@ export type InlineLog = {
   readonly send: (message: ToWal) => void
   /** Stores the appends that were sent, as one group, here or in the log thread. @returns how many they were */
   readonly settle: () => number
+  /**
+   * How long the present group may wait: clients whose replies came together send their next writes together. 0 if it
+   * has as many entries as the last group and those that came during its sync, and while the end is not lent.
+   */
+  readonly gatherMs: () => number
   /** Whether the end is lent: the log thread has nothing to do. */
   readonly mayStore: () => boolean
   /** Sees each answer of the log thread first. */
@@ -50,6 +57,9 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
   let isLent = false
   let hasWritten = false
   let refusals = 0
+  /** The last group that was stored here, and the entries that waited when it was: undefined until that is known. */
+  let last = { entries: 0, syncMs: 0 }
+  let behind: number | undefined = 0
   /** As the thread last reported them. */
   let known: Pick<Stored, 'bytes' | 'files'> = { bytes: 0, files: 0 }
 
@@ -57,17 +67,18 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
     toThread(hasWritten ? { ...message, tail: tailOf(wal) } : message)
     isLent = false
     hasWritten = false
+    last = { entries: 0, syncMs: 0 }
     awaited = message.type === 'append' ? message.token : 0
   }
 
   /** @returns false when the log thread must do it; nothing is in the log then */
   const store = (appends: readonly Append[]): boolean => {
     if (!isLent) return false
-    const last = appends.at(-1) as Append
+    const newest = appends.at(-1) as Append
     const batches = appends.flatMap((append) => append.entries)
-    const entries = batches.reduce((sum, { count }) => sum + count, 0)
+    const entries = entriesOf(appends)
     const bytes = batches.reduce((sum, batch) => sum + batch.bytes.length, 0)
-    const group: Group = { hardState: last.hardState, batches }
+    const group: Group = { hardState: newest.hardState, batches }
     if (entries > ENTRIES_MAX || bytes > BYTES_MAX || !fitsFile(wal, group)) return false
     assert(
       appends.every((append) => append.refusals === refusals),
@@ -78,7 +89,9 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
     if (appendGroup(wal, group) === 'full') return false
     const syncMs = monotonicMs() - started
     if (syncMs > SYNC_MS_MAX) isLent = false
-    onStored({ type: 'stored', token: last.token, syncMs, entries, ...known })
+    last = { entries, syncMs }
+    behind = undefined
+    onStored({ type: 'stored', token: newest.token, syncMs, entries, ...known })
     return true
   }
 
@@ -98,6 +111,12 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
       if (!store(appends)) for (const append of appends) post(append)
       return appends.length
     },
+    gatherMs() {
+      const entries = entriesOf(waiting)
+      behind ??= entries
+      const expected = Math.min(ENTRIES_MAX, last.entries + behind)
+      return isLent && entries > 0 && entries < expected ? Math.min(GATHER_MS_MAX, last.syncMs) : 0
+    },
     mayStore: () => isLent,
     onAnswer(message) {
       if (message.type === 'refused') refusals++
@@ -109,4 +128,10 @@ export function createInlineLog({ wal, toThread, onStored, onWaiting, monotonicM
       isLent = true
     },
   }
+}
+
+function entriesOf(appends: readonly Append[]): number {
+  let entries = 0
+  for (const append of appends) for (const { count } of append.entries) entries += count
+  return entries
 }
