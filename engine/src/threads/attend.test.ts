@@ -65,3 +65,25 @@ test.each([
   listen(attention, receiving, ANSWERS, ({ byteLength }) => heard.push(byteLength))
   expect([settled[0], attention.gathering.trust]).toEqual([expected, expected === 2 ? 3 : 0])
 })
+
+test('a round does not wait longer while messages come that it does not wait for', () => {
+  const [sending, receiving] = createPipes(createBell(), createBell())
+  onTestFinished(() => sending.port.close())
+  const send = createSender(sending, ANSWERS)
+  const attention = {
+    ...atRest(receiving.bell),
+    gathering: { trust: 2, waits: 0, endMs: 0 },
+    settled: 0,
+    gatherMs: () => {
+      if (attention.settled > 0) return 0
+      send(new ArrayBuffer(8))
+      return 1
+    },
+    settle: () => {
+      attention.settled++
+      return 0
+    },
+  }
+  listen(attention, receiving, ANSWERS, () => undefined)
+  expect([attention.settled > 0, attention.gathering.trust]).toEqual([true, 0])
+})

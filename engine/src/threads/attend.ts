@@ -118,7 +118,8 @@ function gather({ bell, gatherMs, gathering }: Attention, heard: number): boolea
     if (!mayTry(gathering)) return false
     gathering.endMs = performance.now() + ms
   }
-  if (untilRing(bell, heard, gathering.endMs)) return true
+  // What rings may be something else, again and again.
+  if (performance.now() <= gathering.endMs && untilRing(bell, heard, gathering.endMs)) return true
   noteWait(gathering, false)
   gathering.endMs = 0
   return false
