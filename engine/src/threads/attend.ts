@@ -1,7 +1,7 @@
 /** How a thread with an event loop receives from pipes. */
 
 import { type Bell, createReceiver, type Encoding, mayRest, type PipeEnd, rings, rise, waitForRing } from '../pipe.ts'
-import { createSpinner, maySpin as mayTry, noteWait, type Spinner, spin, untilRing } from './spin.ts'
+import { createSpinner, mayTry, noteWait, type Spinner, spin, untilRing } from './spin.ts'
 
 export type Attention = {
   readonly bell: Bell

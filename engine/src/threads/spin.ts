@@ -20,7 +20,7 @@ export function createSpinner(): Spinner {
   return { trust: 0, waits: 0 }
 }
 
-export function maySpin(spinner: Spinner): boolean {
+export function mayTry(spinner: Spinner): boolean {
   spinner.waits++
   return spinner.trust > 0 || spinner.waits % TRY_EVERY === 0
 }
@@ -37,7 +37,7 @@ export function untilRing(bell: Bell, heard: number, endMs: number): boolean {
 
 /** @returns whether there were other rings than `heard` soon */
 export function spin(spinner: Spinner, bell: Bell, heard: number): boolean {
-  if (!maySpin(spinner)) return false
+  if (!mayTry(spinner)) return false
   const isInTime = untilRing(bell, heard, performance.now() + SPIN_MS)
   noteWait(spinner, isInTime)
   return isInTime
