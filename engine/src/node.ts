@@ -236,6 +236,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     }
   } catch (error) {
     for (const close of cleanUp) await close()
+    await state.tcp?.stop()
     await Promise.all([replica.worker, ...serving].map((worker) => worker.terminate()))
     throw error
   }
